@@ -1,0 +1,120 @@
+"""Every error that ElasticDL raises on purpose.
+
+    ElasticDLError
+    ├── UserError                      what the user gave is wrong      exit code 2
+    │   ├── InvalidValue (ValueError)      a flag, parameter or value
+    │   ├── UnknownName (LookupError)      a name that does not exist, with the nearest that does
+    │   ├── NotFound (FileNotFoundError)   a file or directory
+    │   ├── OutputExists (FileExistsError) an output that would be overwritten
+    │   ├── MissingPackage (ImportError)   an optional package, with its pip line
+    │   ├── ContractError (TypeError)      a model file that breaks the contract
+    │   └── DataError (ValueError)         records that are empty, missing or of the wrong form
+    │       └── CorruptData                bytes that fail their checksum or end too early
+    └── RunError                       what failed while running         exit code 1
+        ├── NonFiniteLoss (ArithmeticError)
+        ├── StorageFailure (OSError)       no space, no permission, a failing disk
+        └── AuditFailure                   a record was not applied exactly once
+
+Each also derives from the built-in that fits, so `except FileNotFoundError` works as a Python
+programmer expects. A message says what was wrong, what was received and what to do.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+__all__ = [
+    "AuditFailure",
+    "ContractError",
+    "CorruptData",
+    "DataError",
+    "ElasticDLError",
+    "InvalidValue",
+    "MissingPackage",
+    "NonFiniteLoss",
+    "NotFound",
+    "OutputExists",
+    "RunError",
+    "StorageFailure",
+    "UnknownName",
+    "UserError",
+    "nearest",
+]
+
+
+class ElasticDLError(Exception):
+    """The root of the tree."""
+
+    exit_code = 1
+
+
+class UserError(ElasticDLError):
+    """What the user gave is wrong: nothing was run."""
+
+    exit_code = 2
+
+
+class InvalidValue(UserError, ValueError):
+    """A flag, parameter or value of the wrong form."""
+
+
+class UnknownName(UserError, LookupError):
+    """A name that does not exist."""
+
+
+class NotFound(UserError, FileNotFoundError):
+    """A file or directory that does not exist."""
+
+
+class OutputExists(UserError, FileExistsError):
+    """An output that would be overwritten."""
+
+
+class MissingPackage(UserError, ImportError):
+    """An optional package that is not installed."""
+
+
+class ContractError(UserError, TypeError):
+    """A model file that breaks the contract."""
+
+
+class DataError(UserError, ValueError):
+    """Data that is empty, missing or of the wrong form."""
+
+
+class CorruptData(DataError):
+    """Bytes that fail their checksum or end too early."""
+
+
+class RunError(ElasticDLError):
+    """Something failed while running."""
+
+
+class NonFiniteLoss(RunError, ArithmeticError):
+    """The loss became NaN or infinite."""
+
+
+class StorageFailure(RunError, OSError):
+    """Writing or reading failed below us: no space, no permission, a failing disk."""
+
+
+class AuditFailure(RunError):
+    """A record was not applied exactly once in an epoch."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A sentence that helps with a mistyped name: the nearest match, or all that there is.
+
+    >>> nearest("learning_rat", ["learning_rate", "hidden_units"])
+    "Did you mean 'learning_rate'?"
+    >>> nearest("x", ["alpha", "beta"])
+    'There is: alpha, beta.'
+    """
+    names = sorted(set(known))
+    if match := difflib.get_close_matches(name, names, n=1, cutoff=0.6):
+        return f"Did you mean {match[0]!r}?"
+    if not names:
+        return "There is none."
+    shown = ", ".join(names[:20])
+    return f"There is: {shown}{', ...' if len(names) > 20 else ''}."

@@ -1,0 +1,311 @@
+"""`JobConfig`: everything a job was asked for, checked once, frozen, and written to `job.json`.
+
+Its fields are the one table of options: the command line makes its flags of them, the Python API its
+keyword arguments, the documentation its pages. Each field says in its metadata what it is for.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from elasticdl.errors import InvalidValue, UnknownName, nearest
+from elasticdl.job.parse import parse_bool, parse_float, parse_int, parse_params
+
+__all__ = ["COMMANDS", "JobConfig", "Option", "options"]
+
+COMMANDS = ("train", "evaluate", "predict")
+STRATEGIES = ("Local", "AllreduceStrategy", "ParameterServerStrategy")
+
+
+@dataclass(frozen=True)
+class Option:
+    """What the command line, the API and the documentation say of one field."""
+
+    name: str
+    help: str
+    group: str
+    type: str
+    default: Any
+    aliases: tuple[str, ...] = ()
+    commands: tuple[str, ...] = COMMANDS
+    cluster: bool = False
+    """Has an effect on a cluster only; accepted, and said to have none, with `Local`."""
+    choices: tuple[str, ...] = ()
+    minimum: float | None = None
+
+
+def _option(
+    default: Any,
+    help: str,  # noqa: A002
+    *,
+    group: str,
+    type: str = "str",  # noqa: A002
+    **more: Any,
+) -> Any:
+    return field(default=default, metadata={"help": help, "group": group, "type": type, **more})
+
+
+def _train(default: Any, help: str, **more: Any) -> Any:  # noqa: A002
+    return _option(default, help, commands=("train",), **more)
+
+
+def _cluster(help: str, default: Any = None, **more: Any) -> Any:  # noqa: A002
+    return _option(default, help, group="Cluster", cluster=True, **more)
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobConfig:
+    """One job. Make it with `JobConfig.parse`, which takes the strings of a command line too."""
+
+    command: str = "train"
+
+    # --- Model ---
+    model_zoo: str | None = _option(
+        None, "Directory of the model files. Default: the working directory.", group="Model"
+    )
+    model_def: str | None = _option(
+        None,
+        "The model: `a.b.name` is attribute `name` of `<model_zoo>/a/b.py`.",
+        group="Model",
+    )
+    model_params: dict[str, Any] = _option(
+        None,
+        "Parameters for the model: `hidden_units=[10, 20], learning_rate=0.01`.",
+        group="Model",
+        type="params",
+        aliases=("params",),
+    )
+    dataset_fn: str | None = _option(
+        None,
+        "Name of the function that turns records into features and labels.",
+        group="Model",
+        aliases=("feed", "input_fn"),
+    )
+    loss: str | None = _option(None, "Name of the loss.", group="Model", commands=("train", "evaluate"))
+    optimizer: str | None = _train(None, "Name of the optimizer.", group="Model")
+    eval_metrics_fn: str | None = _option(
+        None, "Name of the metrics function.", group="Model", commands=("train", "evaluate")
+    )
+    callbacks: str | None = _option(
+        None,
+        "Name of the function that returns callbacks.",
+        group="Model",
+        commands=("train", "evaluate"),
+    )
+    custom_data_reader: str | None = _option(
+        None, "Name of the function that makes a data reader.", group="Model"
+    )
+    prediction_outputs_processor: str | None = _option(
+        None, "Name of the class that receives predictions.", group="Model", commands=("predict",)
+    )
+    trained_model: str | None = _option(
+        None,
+        "A trained model: the `--output` of a training.",
+        group="Model",
+        commands=("evaluate", "predict"),
+    )
+    output: str | None = _option(
+        None,
+        "Directory to write to. Default for train: a new one below elasticdl_runs/.",
+        group="Model",
+    )
+    overwrite: bool = _option(
+        False, "Replace what an earlier run left in --output.", group="Model", type="bool"
+    )
+
+    # --- Data ---
+    training_data: str | None = _train(
+        None,
+        "Training data: a file, directory or glob; several with commas.",
+        group="Data",
+        aliases=("data",),
+    )
+    validation_data: str | None = _option(
+        None,
+        "Validation data: a file, directory or glob; several with commas.",
+        group="Data",
+        commands=("train", "evaluate"),
+    )
+    prediction_data: str | None = _option(
+        None,
+        "Data to predict: a file, directory or glob; several with commas.",
+        group="Data",
+        commands=("predict",),
+    )
+    data_reader_params: dict[str, Any] = _option(
+        None,
+        "Parameters for the reader: `columns=['a', 'b']; sep=','`.",
+        group="Data",
+        type="params",
+    )
+    minibatch_size: int = _option(64, "Records in a minibatch.", group="Data", type="int", minimum=1)
+    num_minibatches_per_task: int = _option(
+        64, "Minibatches in a task, the unit of work.", group="Data", type="int", minimum=1
+    )
+    num_epochs: int = _train(1, "Passes over the training data.", group="Data", type="int", minimum=1)
+    shuffle_tasks: bool = _train(
+        True, "Take the tasks of an epoch in random order.", group="Data", type="bool"
+    )
+
+    # --- Training ---
+    seed: int | None = _option(
+        None, "Makes a run repeatable. Default: a random one, noted in job.json.", group="Run", type="int"
+    )
+    max_step: int = _train(0, "Stop after this many steps (0: do not).", group="Run", type="int", minimum=0)
+    debug: bool = _option(
+        False, "Run eagerly, so that a debugger stops in your code. Slow.", group="Run", type="bool"
+    )
+    resume: bool = _train(
+        False, "Go on from the last checkpoint in --output.", group="Run", type="bool"
+    )
+    job_name: str | None = _option(None, "A name for the job.", group="Run")
+    log_level: str = _option(
+        "INFO", "How much to say.", group="Run", choices=("DEBUG", "INFO", "WARNING", "ERROR")
+    )
+    log_loss_steps: int = _train(
+        100, "Record the loss every this many steps.", group="Run", type="int", minimum=1
+    )
+
+    # --- Evaluation ---
+    evaluation_steps: int = _train(
+        0,
+        "Evaluate every this many steps, beside each epoch's end (0: only there).",
+        group="Evaluation",
+        type="int",
+        minimum=0,
+    )
+    evaluation_start_delay_secs: float = _train(
+        0, "Seconds before the first evaluation by steps.", group="Evaluation", type="float", minimum=0
+    )
+    evaluation_throttle_secs: float = _train(
+        0, "Seconds between two evaluations by steps.", group="Evaluation", type="float", minimum=0
+    )
+    tensorboard_log_dir: str | None = _train(
+        None, "Where TensorBoard logs go. Default: tensorboard/ in --output.", group="Evaluation"
+    )
+
+    # --- Checkpoints ---
+    checkpoint_steps: int = _train(
+        0, "Save a checkpoint every this many steps (0: none).", group="Checkpoint", type="int", minimum=0
+    )
+    checkpoint_dir: str | None = _train(
+        None, "Where checkpoints go. Default: checkpoints/ in --output.", group="Checkpoint"
+    )
+    keep_checkpoint_max: int = _train(
+        3, "How many checkpoints to keep (0: all).", group="Checkpoint", type="int", minimum=0
+    )
+    checkpoint_dir_for_init: str | None = _option(
+        None,
+        "Start from the weights of the last checkpoint in this directory.",
+        group="Checkpoint",
+        commands=("train", "evaluate"),
+    )
+
+    # --- Cluster ---
+    distribution_strategy: str = _option(
+        "Local", "How the job is run.", group="Cluster", choices=STRATEGIES
+    )
+    num_workers: str | None = _cluster("Number of workers.")
+    num_ps_pods: int | None = _cluster("Number of parameter servers.", type="int")
+    grads_to_wait: int | None = _cluster("Gradients to wait for before an update.", type="int")
+    use_async: bool | None = _cluster("Update asynchronously.", type="bool")
+    lr_staleness_modulation: bool | None = _cluster(
+        "Scale the learning rate by staleness.", type="bool"
+    )
+    get_model_steps: int | None = _cluster("Steps between two pulls of the model.", type="int")
+    namespace: str | None = _cluster("Kubernetes namespace.")
+    master_resource_request: str | None = _cluster("`cpu=1,memory=4096Mi` for the master.")
+    master_resource_limit: str | None = _cluster("Limits for the master.")
+    master_pod_priority: str | None = _cluster("Priority of the master.")
+    worker_resource_request: str | None = _cluster("`cpu=1,memory=4096Mi` for each worker.")
+    worker_resource_limit: str | None = _cluster("Limits for each worker.")
+    worker_pod_priority: str | None = _cluster("Priority of the workers.")
+    ps_resource_request: str | None = _cluster("`cpu=1,memory=4096Mi` for each parameter server.")
+    ps_resource_limit: str | None = _cluster("Limits for each parameter server.")
+    ps_pod_priority: str | None = _cluster("Priority of the parameter servers.")
+    volume: str | None = _cluster("`claim_name=c,mount_path=/p` of a volume.")
+    image_pull_policy: str | None = _cluster("When the image is pulled.")
+    restart_policy: str | None = _cluster("What becomes of a pod that ends.")
+    cluster_spec: str | None = _cluster("Python file that may change each pod.")
+    relaunch_on_worker_failure: str | None = _cluster("How often a lost worker is replaced.")
+    image_name: str | None = _cluster("A pre-built image.")
+    docker_image_repository: str | None = _cluster("Where the built image is pushed.")
+    image_base: str | None = _cluster("Base of the built image.")
+    extra_pypi_index: str | None = _cluster("One more package index for the image.")
+    docker_base_url: str | None = _cluster("Address of the Docker engine.")
+    docker_tlscert: str | None = _cluster("Client certificate for the Docker engine.")
+    docker_tlskey: str | None = _cluster("Client key for the Docker engine.")
+    envs: str | None = _cluster("`k=v,k2=v2`: environment of the pods.")
+    yaml: str | None = _cluster("Write the manifest here and submit nothing.")
+
+    @classmethod
+    def parse(cls, command: str, values: Mapping[str, Any]) -> JobConfig:
+        """Check the values of one command, strings or Python values, by name or alias."""
+        known = options(command)
+        by_name = {alias: option for option in known for alias in (option.name, *option.aliases)}
+        given: dict[str, Any] = {}
+        origin: dict[str, str] = {}
+        for key, value in values.items():
+            if value is None:
+                continue
+            if key not in by_name:
+                raise UnknownName(f"Unknown option {key!r} of {command}. {nearest(key, by_name)}")
+            option = by_name[key]
+            if option.name in given:
+                raise InvalidValue(
+                    f"{key!r} and {origin[option.name]!r} are two names of one option. Give one of them."
+                )
+            given[option.name] = _convert(key, option, value)
+            origin[option.name] = key
+        for option in known:
+            if option.type == "params":
+                given.setdefault(option.name, {})
+        return cls(command=command, **given)
+
+    @property
+    def idle_cluster_options(self) -> list[str]:
+        """The cluster options that were given though the job runs locally."""
+        if self.distribution_strategy != "Local":
+            return []
+        return [o.name for o in options(self.command) if o.cluster and getattr(self, o.name) is not None]
+
+    def to_json(self) -> dict[str, Any]:
+        """What differs from the defaults, as plain values."""
+        return {
+            f.name: value
+            for f in dataclasses.fields(self)
+            if (value := getattr(self, f.name)) != f.default and value not in (None, {})
+        } | {"command": self.command}
+
+
+def options(command: str) -> list[Option]:
+    """The options of a command, in the order of the table."""
+    return [
+        Option(name=f.name, default=f.default, **f.metadata)
+        for f in dataclasses.fields(JobConfig)
+        if f.metadata and command in f.metadata.get("commands", COMMANDS)
+    ]
+
+
+def _convert(key: str, option: Option, value: Any) -> Any:
+    parse = {
+        "bool": parse_bool,
+        "int": parse_int,
+        "float": parse_float,
+        "params": parse_params,
+        "str": lambda _, v: str(v),
+    }[option.type]
+    result = parse(key, value)
+    if option.choices and result not in option.choices:
+        raise InvalidValue(
+            f"Invalid {key} {value!r}: it is not one of {', '.join(option.choices)}. "
+            f"{nearest(str(value), option.choices)}"
+        )
+    if option.minimum is not None and result < option.minimum:
+        raise InvalidValue(
+            f"Invalid {key} {value!r}: the smallest that makes sense is {option.minimum:g}."
+        )
+    return result
