@@ -17,6 +17,11 @@ from elasticdl.job.parse import parse_bool, parse_float, parse_int, parse_params
 __all__ = ["COMMANDS", "JobConfig", "Option", "options"]
 
 COMMANDS = ("train", "evaluate", "predict")
+DATA_OF = {
+    "train": "training_data",
+    "evaluate": "validation_data",
+    "predict": "prediction_data",
+}
 STRATEGIES = ("Local", "AllreduceStrategy", "ParameterServerStrategy")
 
 
@@ -121,7 +126,6 @@ class JobConfig:
         None,
         "Training data: a file, directory or glob; several with commas.",
         group="Data",
-        aliases=("data",),
     )
     validation_data: str | None = _option(
         None,
@@ -284,10 +288,15 @@ class JobConfig:
 def options(command: str) -> list[Option]:
     """The options of a command, in the order of the table."""
     return [
-        Option(name=f.name, default=f.default, **f.metadata)
+        Option(name=f.name, default=f.default, **_aliased(command, f.name), **f.metadata)
         for f in dataclasses.fields(JobConfig)
         if f.metadata and command in f.metadata.get("commands", COMMANDS)
     ]
+
+
+def _aliased(command: str, name: str) -> dict[str, Any]:
+    """`--data` is the data that the command is about."""
+    return {"aliases": ("data",)} if name == DATA_OF[command] else {}
 
 
 def _convert(key: str, option: Option, value: Any) -> Any:
