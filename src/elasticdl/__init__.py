@@ -1,0 +1,55 @@
+"""ElasticDL: one training engine for Keras, from a laptop to a cluster to a SQL prompt.
+
+Everything here is imported when it is first used, so `import elasticdl` costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from elasticdl import callbacks
+    from elasticdl.api import Result, evaluate, train
+    from elasticdl.contract.elasticdl_spec import ElasticDLSpec
+    from elasticdl.contract.mode import Mode
+    from elasticdl.data.reader import AbstractDataReader
+    from elasticdl.errors import ElasticDLError
+
+__all__ = [
+    "AbstractDataReader",
+    "ElasticDLError",
+    "ElasticDLSpec",
+    "Mode",
+    "Result",
+    "__version__",
+    "callbacks",
+    "evaluate",
+    "train",
+]
+
+_HOMES = {
+    "AbstractDataReader": "elasticdl.data.reader",
+    "ElasticDLError": "elasticdl.errors",
+    "ElasticDLSpec": "elasticdl.contract.elasticdl_spec",
+    "Mode": "elasticdl.contract.mode",
+    "Result": "elasticdl.api",
+    "evaluate": "elasticdl.api",
+    "train": "elasticdl.api",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "callbacks":
+        return importlib.import_module("elasticdl.callbacks")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'elasticdl' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,109 @@
+"""How an error is shown, and which exit code it ends with.
+
+ElasticDLError               its message, nothing else            its own exit code
+a wrong command line         the message and where help is        2
+no space left                the path and what to do              1
+the user's own exception     their traceback, none of our frames  1
+an exception of ours         the whole traceback, "this is a bug" 1
+Ctrl-C                       nothing: the engine has spoken       130
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import sys
+import traceback
+
+import click
+
+from elasticdl.cli.presentation import Presentation
+from elasticdl.cli.traces import cause_message, told_error, user_trace
+from elasticdl.errors import ElasticDLError
+
+__all__ = ["show"]
+
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def show(error: BaseException, presentation: Presentation) -> int:
+    """Say on stderr what went wrong, and return the exit code."""
+    if isinstance(error, KeyboardInterrupt | click.Abort):
+        return 130
+    if isinstance(error, BrokenPipeError) and _stdout_is_closed():
+        return 1
+    if isinstance(error, click.ClickException):
+        _show_usage(error)
+        return error.exit_code
+    meant = told_error(error) or error
+    if presentation.full_traceback:
+        _say("".join(traceback.format_exception(error)))
+    else:
+        _say(_explain(meant, presentation))
+    return meant.exit_code if isinstance(meant, ElasticDLError) else 1
+
+
+def _explain(error: BaseException, presentation: Presentation) -> str:
+    if isinstance(error, ElasticDLError):
+        return f"Error: {_own_message(error)}"
+    if _no_space(error):
+        return f"Error: {_space_message(error)}"
+    if trace := user_trace(error, presentation.model_zoo):
+        return trace
+    return (
+        "".join(traceback.format_exception(error))
+        + "Error: this is a bug of ElasticDL, not of your model. "
+        "Please report it with the traceback above and the command that you ran."
+    )
+
+
+def _own_message(error: ElasticDLError) -> str:
+    # AutoGraph rewrites the message of whatever is raised while a graph is traced.
+    if message := cause_message(error):
+        return message.removeprefix(f"{type(error).__name__}: ")
+    # An OSError of two arguments prints itself as "[Errno 28] ...": ours are sentences.
+    return str(error)
+
+
+def _no_space(error: BaseException) -> bool:
+    if isinstance(error, OSError):
+        return error.errno in _NO_SPACE
+    # TensorFlow's own writers say it in words only.
+    return type(error).__name__ == "ResourceExhaustedError" and "No space left" in str(error)
+
+
+def _space_message(error: BaseException) -> str:
+    filename = getattr(error, "filename", None)
+    where = f" while writing {os.fspath(filename)!r}" if filename else ""
+    return (
+        f"No space left on the device{where}. Free some space, or give an --output on another "
+        "device, and run the command again. With --resume a training goes on from its last "
+        "checkpoint."
+    )
+
+
+def _show_usage(error: click.ClickException) -> None:
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        _say(error.format_message())
+        return
+    _say(f"Error: {error.format_message()}")
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        _say(f"Try '{error.ctx.command_path} --help'.")
+
+
+def _stdout_is_closed() -> bool:
+    """Whether the reader of our output has gone, as `head` does: then there is nothing to say."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The interpreter flushes once more at its end, and would complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return True
+    return False
+
+
+def _say(text: str) -> None:
+    text = text.rstrip("\n")
+    print(text if sys.stderr.isatty() else _COLOUR.sub("", text), file=sys.stderr)

@@ -1,0 +1,78 @@
+"""The `elasticdl` command: the list of its commands, and where a run of it begins and ends."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+import click
+
+from elasticdl import __version__
+from elasticdl.cli.lazy import LazyGroup
+from elasticdl.cli.presentation import Presentation
+
+__all__ = ["cli", "main"]
+
+PROGRAM = "elasticdl"
+COMPLETE_VARIABLE = "_ELASTICDL_COMPLETE"
+
+SETTINGS = {
+    "help_option_names": ["-h", "--help"],
+    "max_content_width": 100,
+    # `--num-epochs` is `--num_epochs`: both spellings are on people's fingers.
+    "token_normalize_func": lambda token: token.replace("-", "_"),
+}
+
+cli = LazyGroup(
+    name=PROGRAM,
+    help="Train Keras models: on this machine first, on a cluster with the same files.",
+    context_settings=SETTINGS,
+    params=[
+        click.Option(
+            ["--version"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=lambda ctx, _, asked: _show_version(ctx) if asked else None,
+            help="Show the version and exit.",
+        )
+    ],
+    lazy={
+        "train": ("elasticdl.cli.train:train", "Train a model."),
+        "evaluate": ("elasticdl.cli.evaluate:evaluate", "Evaluate a trained model on data."),
+        "data": ("elasticdl.cli.data:data", "Prepare data files and look into them."),
+        "zoo": ("elasticdl.cli.zoo:zoo", "Look into a directory of models."),
+        "completion": (
+            "elasticdl.cli.completion:completion",
+            "Print the completion script for a shell.",
+        ),
+    },
+)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code: 0 done, 1 failed, 2 asked for wrongly."""
+    args = list(sys.argv[1:] if argv is None else argv)
+    if instruction := os.environ.get(COMPLETE_VARIABLE):
+        from click.shell_completion import shell_complete
+
+        return shell_complete(cli, {}, PROGRAM, COMPLETE_VARIABLE, instruction)
+    presentation = Presentation()
+    try:
+        # Not `cli.main()`: it takes an EOFError or a broken pipe of the user's code for its own.
+        with cli.make_context(PROGRAM, args, obj=presentation) as context:
+            cli.invoke(context)
+        sys.stdout.flush()
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
+    except (Exception, KeyboardInterrupt) as error:
+        from elasticdl.cli.failures import show
+
+        return show(error, presentation)
+    return 0
+
+
+def _show_version(context: click.Context) -> None:
+    click.echo(f"{PROGRAM} {__version__}")
+    context.exit()

@@ -1,0 +1,172 @@
+"""The flags of a job's command, made from the one table of options in `elasticdl.job.config`.
+
+Values stay strings here: `JobConfig.parse` checks them, so the Python API says the same of the same
+mistake.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from elasticdl.cli.presentation import Presentation
+from elasticdl.errors import InvalidValue, UnknownName, nearest
+from elasticdl.job.config import COMMANDS, JobConfig, Option, options
+
+__all__ = ["JobCommand", "JobOption", "job_command"]
+
+METAVARS = {
+    "str": "TEXT",
+    "int": "INT",
+    "float": "NUMBER",
+    "bool": "[true|false]",
+    "params": "NAME=VALUE,...",
+}
+PATHS = {
+    "model_zoo",
+    "trained_model",
+    "output",
+    "training_data",
+    "validation_data",
+    "prediction_data",
+    "tensorboard_log_dir",
+    "checkpoint_dir",
+    "checkpoint_dir_for_init",
+    "cluster_spec",
+    "yaml",
+}
+
+
+class JobOption(click.Option):
+    """One spelling of one option; an alias is hidden and shown beside the name it stands for."""
+
+    def __init__(self, option: Option, spelling: str) -> None:
+        # A flag value beside `is_flag=False` is click's way to say that the value may be left out.
+        bare: dict[str, Any] = (
+            {"is_flag": False, "flag_value": "true"} if option.type == "bool" else {}
+        )
+        super().__init__(
+            [f"--{spelling}", spelling],
+            type=str,
+            hidden=spelling != option.name,
+            shell_complete=self._complete,
+            **bare,
+        )
+        self.option = option
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        if self.hidden:
+            return None
+        option = self.option
+        names = ", ".join(f"--{name}" for name in (option.name, *option.aliases))
+        metavar = f"[{'|'.join(option.choices)}]" if option.choices else METAVARS[option.type]
+        return f"{names} {metavar}", option.help + _shown_default(option)
+
+    def _complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[click.shell_completion.CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        if self.option.name in PATHS:
+            return [CompletionItem(incomplete, type="file")]
+        choices = ("true", "false") if self.option.type == "bool" else self.option.choices
+        return [CompletionItem(choice) for choice in choices if choice.startswith(incomplete)]
+
+
+class JobCommand(click.Command):
+    """A command whose flags are the options of a job, shown under their groups' headings."""
+
+    def __init__(self, name: str, **kwargs: Any) -> None:
+        params: list[click.Parameter] = [
+            JobOption(option, spelling)
+            for option in options(name)
+            for spelling in (option.name, *option.aliases)
+        ]
+        super().__init__(name, params=params, **kwargs)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        given = list(args)
+        try:
+            rest = super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            raise UnknownName(self._unknown(ctx, error.option_name, given)) from None
+        if not ctx.resilient_parsing:
+            self._refuse_swallowed_flags(ctx)
+        return rest
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            if record := param.get_help_record(ctx):
+                group = param.option.group if isinstance(param, JobOption) else "Run"
+                groups.setdefault(group, []).append(record)
+        # The cluster's options are many and, on a laptop, of no use: they come last.
+        for group in sorted(groups, key="Cluster".__eq__):
+            with formatter.section(group):
+                formatter.write_dl(groups[group])
+
+    def _unknown(self, ctx: click.Context, name: str, given: list[str]) -> str:
+        if not name.startswith("--"):
+            name = next((arg for arg in given if arg.startswith(name)), name).partition("=")[0]
+        plain = name.lstrip("-").replace("-", "_")
+        known = [opt for param in self.get_params(ctx) for opt in param.opts]
+        owners = [c for c in COMMANDS if any(plain in (o.name, *o.aliases) for o in options(c))]
+        if owners:
+            advice = f"It is an option of {' and '.join(owners)}."
+            advice = f"Write --{plain}." if f"--{plain}" in known else advice
+        else:
+            advice = nearest(f"--{plain}", known)
+            advice = advice if advice.startswith("Did") else ""
+        return f"Unknown option '{name}' of '{ctx.command_path}'. {advice}".rstrip() + (
+            f"\nTry '{ctx.command_path} --help'."
+        )
+
+    def _refuse_swallowed_flags(self, ctx: click.Context) -> None:
+        """`--output --overwrite` means a value forgotten, not a directory named `--overwrite`."""
+        known = {opt for param in self.get_params(ctx) for opt in param.opts}
+        for name, value in ctx.params.items():
+            if isinstance(value, str) and value.partition("=")[0].replace("-", "_") in {
+                opt.replace("-", "_") for opt in known
+            }:
+                raise InvalidValue(
+                    f"The option --{name} has no value: it is followed by {value!r}. "
+                    f"Give it one: --{name}=..."
+                )
+
+
+def job_command(
+    name: str, *, epilog: str = ""
+) -> Callable[[Callable[[JobConfig], None]], click.Command]:
+    """Make a command of a function that runs a job; its docstring is the command's help."""
+
+    def decorate(run: Callable[[JobConfig], None]) -> click.Command:
+        @click.pass_obj
+        def callback(presentation: Presentation, /, **values: str | None) -> None:
+            presentation.full_traceback = values.get("log_level") == "DEBUG"
+            presentation.model_zoo = values.get("model_zoo")
+            config = JobConfig.parse(name, values)
+            _say_what_is_idle(config)
+            run(config)
+
+        return JobCommand(name, callback=callback, help=run.__doc__, epilog=epilog)
+
+    return decorate
+
+
+def _shown_default(option: Option) -> str:
+    if option.default is None or option.default is False:
+        return ""
+    shown = str(option.default).lower() if option.type == "bool" else option.default
+    return f"  [default: {shown}]"
+
+
+def _say_what_is_idle(config: JobConfig) -> None:
+    if idle := config.idle_cluster_options:
+        names = ", ".join(f"--{name}" for name in idle)
+        verb = "has" if len(idle) == 1 else "have"
+        print(
+            f"Note: {names} {verb} no effect with --distribution_strategy=Local.", file=sys.stderr
+        )

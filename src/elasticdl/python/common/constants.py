@@ -1,0 +1,5 @@
+"""The old import path of `Mode`."""
+
+from elasticdl.contract.mode import Mode
+
+__all__ = ["Mode"]
