@@ -2,11 +2,46 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+ZOO := model_zoo
+DIGITS := $(ZOO)/data/digits
+
+export TF_CPP_MIN_LOG_LEVEL ?= 3
 
 .PHONY: demo test check bench clean
 
-$(VENV)/.installed: pyproject.toml
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --upgrade pip
-	$(BIN)/pip install --quiet -e '.[dev]'
-	touch $@
+# Train on the digits that come with the models, then evaluate what was trained.
+demo: $(INSTALLED)
+	$(BIN)/elasticdl train \
+	  --model_zoo=$(ZOO) \
+	  --model_def=mnist.mnist_functional.custom_model \
+	  --training_data=$(DIGITS)/train \
+	  --validation_data=$(DIGITS)/test \
+	  --num_epochs=5 --minibatch_size=32 --seed=1 \
+	  --output=demo_run --overwrite
+	$(BIN)/elasticdl evaluate --trained_model=demo_run --data=$(DIGITS)/test
+
+test: $(INSTALLED)
+	$(BIN)/pytest
+
+check: $(INSTALLED)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(INSTALLED)
+	$(BIN)/python bench/run.py
+
+clean:
+	rm -rf $(VENV) demo_run build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+
+$(INSTALLED): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "ElasticDL needs Python 3.11 or newer. Name one: make PYTHON=python3.12"; exit 1; }
+	@echo "Making $(VENV) and installing TensorFlow and the rest into it: this takes a minute or two, once."
+	@$(PYTHON) -m venv $(VENV) || \
+	  { echo "$(PYTHON) -m venv failed. On Debian and Ubuntu: apt install python3-venv"; exit 1; }
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@touch $@
