@@ -117,7 +117,9 @@ def test_a_boolean_is_refused_when_a_stray_word_follows_it() -> None:
 
 
 def test_an_option_without_its_value_is_noticed_when_a_flag_follows() -> None:
-    with pytest.raises(InvalidValue, match="--output has no value: it is followed by '--overwrite'"):
+    with pytest.raises(
+        InvalidValue, match="--output has no value: it is followed by '--overwrite'"
+    ):
         parse("--output", "--overwrite")
     with pytest.raises(InvalidValue, match="--job_name has no value"):
         parse("--job_name", "--num-epochs=2")
@@ -134,7 +136,9 @@ def test_an_unknown_flag_names_the_nearest() -> None:
 
 
 def test_a_flag_of_another_command_is_said_to_be_one() -> None:
-    with pytest.raises(UnknownName, match=r"'--num_epochs' of 'evaluate'\. It is an option of train"):
+    with pytest.raises(
+        UnknownName, match=r"'--num_epochs' of 'evaluate'\. It is an option of train"
+    ):
         parse("--num_epochs=2", command="evaluate")
 
 

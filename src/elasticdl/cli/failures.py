@@ -19,7 +19,7 @@ import traceback
 import click
 
 from elasticdl.cli.presentation import Presentation
-from elasticdl.cli.traces import cause_message, told_error, user_trace
+from elasticdl.cli.traces import told_error, user_trace
 from elasticdl.errors import ElasticDLError
 
 __all__ = ["show"]
@@ -47,7 +47,7 @@ def show(error: BaseException, presentation: Presentation) -> int:
 
 def _explain(error: BaseException, presentation: Presentation) -> str:
     if isinstance(error, ElasticDLError):
-        return f"Error: {_own_message(error)}"
+        return f"Error: {error}"
     if _no_space(error):
         return f"Error: {_space_message(error)}"
     if trace := user_trace(error, presentation.model_zoo):
@@ -57,14 +57,6 @@ def _explain(error: BaseException, presentation: Presentation) -> str:
         + "Error: this is a bug of ElasticDL, not of your model. "
         "Please report it with the traceback above and the command that you ran."
     )
-
-
-def _own_message(error: ElasticDLError) -> str:
-    # AutoGraph rewrites the message of whatever is raised while a graph is traced.
-    if message := cause_message(error):
-        return message.removeprefix(f"{type(error).__name__}: ")
-    # An OSError of two arguments prints itself as "[Errno 28] ...": ours are sentences.
-    return str(error)
 
 
 def _no_space(error: BaseException) -> bool:

@@ -25,7 +25,7 @@ from typing import Any
 from elasticdl import errors
 from elasticdl.errors import ElasticDLError
 
-__all__ = ["cause_message", "told_error", "user_trace"]
+__all__ = ["told_error", "user_trace"]
 
 MACHINERY = ("elasticdl", "abstractions", "keras", "tensorflow", "click", "optree", "wrapt")
 """Packages that call the user's code: their frames are never what the user wants to read."""
@@ -40,7 +40,8 @@ _FRAME_TEXT = re.compile(
 _NODE_TEXT = re.compile(
     r"\{\{function_node [^}]*\}\} |\s*\[\[\{\{node [^\]]*\]\]|\s*\[Op:[^\]]*\]( name: )?"
 )
-_OWN_TEXT = re.compile(
+_NAMED_TEXT = re.compile(r"(?P<kind>\w+): (?P<message>.+)", re.S)
+_PYTHON_TEXT = re.compile(
     r"(?:^|\s)(?P<kind>[A-Z]\w+): (?P<message>.+?)\nTraceback \(most recent call last\):", re.S
 )
 _IN_DATASET = "Error in user-defined function passed to"
@@ -51,7 +52,7 @@ def user_trace(error: BaseException, model_zoo: str | None) -> str | None:
     if _is_op_error(error):
         return _op_trace(error, model_zoo)
     frames = _user_part(_frames(error), model_zoo)
-    if frames and (message := cause_message(error)):
+    if frames and (message := _cause_message(error)):
         return _header(frames) + message
     if not frames and not _in_user_syntax(error, model_zoo):
         return None
@@ -60,17 +61,20 @@ def user_trace(error: BaseException, model_zoo: str | None) -> str | None:
     return "".join(summary.format())
 
 
-def cause_message(error: BaseException) -> str | None:
+def _cause_message(error: BaseException) -> str | None:
     """What was said before AutoGraph rewrote it, for example `KeyError: 'x'`."""
     metadata = getattr(error, "ag_error_metadata", None)
     return None if metadata is None else str(metadata.cause_message)
 
 
 def told_error(error: BaseException) -> ElasticDLError | None:
-    """An error of ours that was raised below TensorFlow's runtime, which keeps its text alone."""
-    if not _is_op_error(error):
+    """An error of ours that was raised below AutoGraph or an op, which keep its text alone."""
+    if message := _cause_message(error):
+        found = _NAMED_TEXT.match(message)
+    elif _is_op_error(error):
+        found = _PYTHON_TEXT.search(_NODE_TEXT.sub("", str(error)))
+    else:
         return None
-    found = _OWN_TEXT.search(_NODE_TEXT.sub("", str(error)))
     kind = getattr(errors, found["kind"], None) if found else None
     if found is None or not isinstance(kind, type) or not issubclass(kind, ElasticDLError):
         return None
