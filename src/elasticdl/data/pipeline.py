@@ -1,0 +1,164 @@
+"""The user's dataset, traced once and opened anew for each lease.
+
+The dataset graph is a `tf.function` of (shard, start, end, seed) that returns a dataset variant: the
+user's code is traced once, and a lease costs a call of a millisecond or two. A fresh iterator a lease means that no
+shuffle or prefetch buffer holds records of a lease that was already called done. Every reshuffling
+`shuffle` of the user's is rewired to the lease's seed, so that a lease can be replayed.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from elasticdl.contract.mode import Mode
+from elasticdl.contract.spec import Batches
+from elasticdl.data.ledger import Lease
+from elasticdl.data.readers.arrays import ArraySource
+from elasticdl.data.source import ArraySpec, Source
+from elasticdl.errors import DataError
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+__all__ = ["Pipeline"]
+
+
+class Pipeline:
+    """Minibatches of any lease of a source, through the user's dataset function.
+
+    Args:
+      source: where the records are.
+      batches: the user's dataset function, with its batching.
+      mode: what the dataset is for.
+      batch_size: records in a minibatch.
+      seed: the run's seed, from which each lease's follows.
+    """
+
+    def __init__(
+        self, source: Source, batches: Batches, mode: Mode, batch_size: int, seed: int
+    ) -> None:
+        import tensorflow as tf
+
+        self._source = source
+        self._batches = batches
+        self._mode = mode
+        self._batch_size = batch_size
+        self._seed = seed
+        self._element_spec: Any = None
+        self._failure: BaseException | None = None
+        self._numbers = {shard.name: i for i, shard in enumerate(source.shards)}
+        self._names = [shard.name for shard in source.shards]
+        self._build = tf.function(
+            self._dataset_variant, input_signature=[tf.TensorSpec([], tf.int64)] * 4, autograph=False
+        )
+        self._ahead = ThreadPoolExecutor(max_workers=1, thread_name_prefix="elasticdl-ahead")
+        self._prepared: tuple[Lease, Future[Any]] | None = None
+
+    def open(self, lease: Lease) -> Any:
+        """A `tf.data.Iterator` over the lease's minibatches, after those that it skips."""
+        prepared, self._prepared = self._prepared, None
+        if prepared is not None and prepared[0] == lease:
+            return prepared[1].result()
+        return self._open(lease)
+
+    def prepare(self, lease: Lease | None) -> None:
+        """Open the lease in the background: its buffers fill while another one trains."""
+        if lease is not None:
+            self._prepared = (lease, self._ahead.submit(self._open, lease))
+
+    def close(self) -> None:
+        """Stop preparing and let go of what was prepared."""
+        self._ahead.shutdown(wait=True, cancel_futures=True)
+        self._prepared = None
+
+    def reraise(self, error: BaseException) -> None:
+        """Raise what the reader or the user's reader raised, when that is what `error` is about.
+
+        TensorFlow turns a Python exception inside a dataset into an error of its own and keeps only its text.
+        """
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure from None
+
+    def _open(self, lease: Lease) -> Any:
+        import tensorflow as tf
+
+        arguments = (self._numbers[lease.shard], lease.start, lease.end, lease.seed(self._seed))
+        if tf.config.functions_run_eagerly():
+            tf.random.set_seed(lease.seed(self._seed) & 0x7FFFFFFF)
+        variant = self._build(*[tf.constant(a, tf.int64) for a in arguments])
+        dataset = tf.data.experimental.from_variant(variant, self._element_spec)
+        if lease.skip:
+            dataset = dataset.skip(lease.skip)
+        return iter(dataset)
+
+    def _dataset_variant(
+        self, shard: tf.Tensor, start: tf.Tensor, end: tf.Tensor, seed: tf.Tensor
+    ) -> tf.Tensor:
+        import tensorflow as tf
+
+        with warnings.catch_warnings():
+            # That a map inherits the run's seed is what we want.
+            warnings.filterwarnings("ignore", message="Seed .* from outer graph")
+            records = self._records(shard, start, end)
+            dataset = self._batches(records, self._mode, self._source.metadata, self._batch_size)
+        if not tf.executing_eagerly():
+            _reseed_shuffles(tf.compat.v1.get_default_graph(), seed)
+        options = tf.data.Options()
+        options.deterministic = True
+        options.experimental_warm_start = True
+        options.autotune.enabled = False
+        dataset = dataset.prefetch(2).with_options(options)
+        self._element_spec = dataset.element_spec
+        return tf.data.experimental.to_variant(dataset)
+
+    def _records(self, shard: tf.Tensor, start: tf.Tensor, end: tf.Tensor) -> tf.data.Dataset:
+        import tensorflow as tf
+
+        if isinstance(self._source, ArraySource):
+            return _slices(self._source, start, end)
+        signature = tf.nest.map_structure(
+            lambda s: tf.TensorSpec([None, *s.shape], _tensor_type(s)), self._source.structure
+        )
+        chunks = tf.data.Dataset.from_generator(
+            self._chunks, output_signature=signature, args=(shard, start, end)
+        )
+        return chunks.prefetch(2).unbatch()
+
+    def _chunks(self, shard: Any, start: Any, end: Any) -> Iterator[Any]:
+        try:
+            yield from self._source.read(self._names[int(shard)], int(start), int(end))
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            self._failure = error
+            raise
+
+
+def _tensor_type(spec: ArraySpec) -> Any:
+    import tensorflow as tf
+
+    return tf.string if spec.dtype == np.dtype(object) else tf.as_dtype(spec.dtype)
+
+
+def _slices(source: ArraySource, start: tf.Tensor, end: tf.Tensor) -> tf.data.Dataset:
+    """Records of arrays that are in memory: sliced by TensorFlow, with no Python on the way."""
+    import tensorflow as tf
+
+    return tf.data.Dataset.from_tensor_slices(
+        tf.nest.map_structure(lambda t: t[start:end], source.tensors)
+    )
+
+
+def _reseed_shuffles(graph: Any, seed: tf.Tensor) -> None:
+    """Give the reshuffling `shuffle`s that the user built without the run's knowledge its seed."""
+    shuffles = [op for op in graph.get_operations() if op.type == "ShuffleDatasetV3"]
+    for place, op in enumerate(shuffles):
+        if op.get_attr("reshuffle_each_iteration"):
+            op._update_input(2, seed)
+            op._update_input(3, seed + place + 1)

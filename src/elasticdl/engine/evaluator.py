@@ -1,0 +1,120 @@
+"""Evaluation: every record of the validation data once, on one version's weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from elasticdl.data.ledger import Ledger
+from elasticdl.data.pipeline import Pipeline
+from elasticdl.engine.inputs import num_examples, split_minibatch
+from elasticdl.engine.metrics import BlockMetrics, KerasMetrics
+from elasticdl.errors import DataError
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from elasticdl.engine.state import TrainingModel
+
+__all__ = ["Evaluation", "Evaluator"]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The outcome: the loss among the metrics, and over how many examples."""
+
+    metrics: dict[str, float]
+    examples: int
+
+
+class Evaluator:
+    """Evaluates a model on a pipeline, as often as it is asked to.
+
+    Args:
+      training: the model.
+      pipeline: the validation data.
+      make_ledger: a fresh ledger over the validation data, one epoch.
+    """
+
+    def __init__(
+        self, training: TrainingModel, pipeline: Pipeline, make_ledger: Callable[[], Ledger]
+    ) -> None:
+        import tensorflow as tf
+
+        self._training = training
+        self._pipeline = pipeline
+        self._make_ledger = make_ledger
+        self._keras = KerasMetrics(training.spec)
+        self._blocks = BlockMetrics(training.spec)
+        self._step = tf.function(self._one_step, reduce_retracing=True, autograph=False)
+        self._loop = tf.function(self._all_steps, reduce_retracing=True, autograph=False)
+
+    def evaluate(self, on_progress: Callable[[int, int], None] | None = None) -> Evaluation:
+        """Run over all validation data. `on_progress` gets (records done, records in all)."""
+        self._keras.reset()
+        self._blocks.reset()
+        ledger = self._make_ledger()
+        total = ledger.records_per_epoch
+        examples, loss_sum = 0, 0.0
+        while lease := ledger.lease():
+            iterator = self._pipeline.open(lease)
+            self._pipeline.prepare(ledger.peek())
+            count, loss = self._run(iterator)
+            examples += count
+            loss_sum += loss
+            ledger.complete(lease)
+            if on_progress is not None:
+                on_progress(ledger.records_applied, total)
+        ledger.close_epoch()
+        if not examples:
+            raise DataError(
+                f"The dataset function left none of the {total} validation records. "
+                "Look at what it filters out when the mode is evaluation."
+            )
+        metrics = {"loss": loss_sum / examples} | self._keras.result() | self._blocks.result()
+        return Evaluation(metrics=metrics, examples=examples)
+
+    def _run(self, iterator: Any) -> tuple[int, float]:
+        import tensorflow as tf
+
+        if not self._blocks.is_needed and not tf.config.functions_run_eagerly():
+            examples, loss_sum = self._loop(iterator)
+            return int(examples), float(loss_sum)
+        examples, loss_sum = 0, 0.0
+        for element in iterator:
+            loss, count, outputs = self._step(element)
+            if self._blocks.is_needed:
+                self._blocks.update(split_minibatch(element).labels, outputs)
+            examples += int(count)
+            loss_sum += float(loss) * int(count)
+        return examples, loss_sum
+
+    def _all_steps(self, iterator: Any) -> tuple[tf.Tensor, tf.Tensor]:
+        import tensorflow as tf
+
+        def more(examples: Any, loss_sum: Any, following: Any) -> Any:
+            return following.has_value()
+
+        def body(examples: Any, loss_sum: Any, following: Any) -> Any:
+            loss, count, _ = self._step(following.get_value())
+            weight = tf.cast(count, tf.float64)
+            return (
+                examples + tf.cast(count, tf.int64),
+                loss_sum + tf.cast(loss, tf.float64) * weight,
+                iterator.get_next_as_optional(),
+            )
+
+        start = [
+            tf.constant(0, tf.int64),
+            tf.constant(0.0, tf.float64),
+            iterator.get_next_as_optional(),
+        ]
+        examples, loss_sum, _ = tf.while_loop(more, body, start)
+        return examples, loss_sum
+
+    def _one_step(self, element: Any) -> tuple[tf.Tensor, tf.Tensor, Any]:
+        batch = split_minibatch(element)
+        loss, outputs = self._training.loss(batch, training=False)
+        self._keras.update(batch.labels, outputs)
+        return loss, num_examples(batch.features), outputs

@@ -1,0 +1,131 @@
+"""The model in training: built, its loss bound, and its whole state by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from elasticdl.contract.spec import Spec
+from elasticdl.engine.inputs import Minibatch, bind_features, num_examples, split_minibatch
+from elasticdl.errors import ContractError, DataError
+
+if TYPE_CHECKING:
+    import keras
+    import numpy as np
+    import tensorflow as tf
+
+__all__ = ["TrainingModel", "seed_everything"]
+
+
+def seed_everything(seed: int) -> None:
+    """Seed Python, numpy, TensorFlow and Keras."""
+    import keras
+
+    keras.utils.set_random_seed(seed & 0x7FFFFFFF)
+
+
+class TrainingModel:
+    """A user's model, built on a first minibatch, with its loss and its optimizer.
+
+    Args:
+      spec: what the user wrote.
+      element: a first minibatch of real data; a subclassed model has no variables before it sees one.
+    """
+
+    def __init__(self, spec: Spec, element: Any) -> None:
+        self.spec = spec
+        self.model: keras.Model = spec.build_model()
+        batch = split_minibatch(element)
+        self.bind = bind_features(self.model, batch.features)
+        self.optimizer: keras.optimizers.Optimizer = spec.make_optimizer()
+        self._user_loss = spec.loss if _is_function(spec.loss) else None
+        self._compile()
+        self._try_loss(batch)
+
+    def _compile(self) -> None:
+        """Give Keras the optimizer and, when it is one of its own, the loss."""
+        loss = None if self._user_loss is not None else self.spec.loss
+        if loss is not None or getattr(self.model, "optimizer", None) is not self.optimizer:
+            self.model.compile(optimizer=self.optimizer, loss=loss)
+        self.optimizer.build(self.model.trainable_variables)
+
+    def _try_loss(self, batch: Minibatch) -> None:
+        """Find labels and outputs that do not fit each other before anything is written."""
+        import tensorflow as tf
+
+        with tf.GradientTape():
+            loss, outputs = self.loss(batch, training=False)
+        if loss.shape.rank != 0:
+            raise ContractError(
+                f"The loss must be one number a minibatch, or one an example; it has the shape {loss.shape}."
+            )
+
+    def loss(self, batch: Minibatch, *, training: bool) -> tuple[tf.Tensor, Any]:
+        """The minibatch's loss, regularisation included, and the model's outputs."""
+        import tensorflow as tf
+
+        outputs = self.model(self.bind(batch.features), training=training)
+        if self._user_loss is None:
+            loss = self.model.compute_loss(
+                x=batch.features,
+                y=batch.labels,
+                y_pred=outputs,
+                sample_weight=batch.weights,
+                training=training,
+            )
+            return tf.convert_to_tensor(loss), outputs
+        loss = tf.convert_to_tensor(self._user_loss(batch.labels, outputs, batch.weights))
+        if loss.shape.rank != 0:
+            loss = tf.reduce_mean(loss)
+        if self.model.losses:
+            loss = loss + tf.cast(tf.add_n(self.model.losses), loss.dtype)
+        return loss, outputs
+
+    @property
+    def variables(self) -> dict[str, keras.Variable]:
+        """Everything that training changes, by a name that is the same in every process."""
+        named: dict[str, keras.Variable] = {}
+        for prefix, variables in (("model", self.model.variables), ("optimizer", self.optimizer.variables)):
+            for variable in variables:
+                name = key = f"{prefix}/{variable.path}"
+                number = 1
+                while key in named:  # Keras lets two layers of a subclassed model share a path
+                    key, number = f"{name}_{number}", number + 1
+                named[key] = variable
+        return named
+
+    def save(self) -> dict[str, np.ndarray[Any, Any]]:
+        """A copy of every variable."""
+        import numpy as np
+
+        return {name: np.array(variable) for name, variable in self.variables.items()}
+
+    def load(self, values: Mapping[str, np.ndarray[Any, Any]], *, only_model: bool = False) -> None:
+        """Set every variable. Names and shapes must agree; says which do not."""
+        mine = {
+            name: variable
+            for name, variable in self.variables.items()
+            if not only_model or name.startswith("model/")
+        }
+        theirs = {n: v for n, v in values.items() if not only_model or n.startswith("model/")}
+        faults = [f"{n} is missing" for n in mine if n not in theirs]
+        faults += [f"{n} is not in this model" for n in theirs if n not in mine]
+        faults += [
+            f"{n} has the shape {theirs[n].shape} instead of {tuple(v.shape)}"
+            for n, v in mine.items()
+            if n in theirs and tuple(theirs[n].shape) != tuple(v.shape)
+        ]
+        if faults:
+            shown = "; ".join(faults[:8]) + ("; ..." if len(faults) > 8 else "")
+            raise DataError(
+                f"The saved weights are of another model: {shown}. "
+                "Use the model definition and parameters that they were trained with."
+            )
+        for name, variable in mine.items():
+            variable.assign(theirs[name])
+
+
+def _is_function(loss: Any) -> bool:
+    import keras
+
+    return callable(loss) and not isinstance(loss, keras.losses.Loss)

@@ -1,0 +1,255 @@
+"""THE loop: lease, run, record, save, evaluate, until the ledger is empty.
+
+Every way in and every runtime trains through `Trainer.train`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from elasticdl.data.ledger import Lease, Ledger
+from elasticdl.data.pipeline import Pipeline
+from elasticdl.engine.callbacks import Callbacks
+from elasticdl.engine.evaluator import Evaluation, Evaluator
+from elasticdl.engine.pace import Pace
+from elasticdl.engine.state import TrainingModel
+from elasticdl.engine.step import Outcome, TrainStep
+from elasticdl.errors import DataError, NonFiniteLoss
+
+__all__ = ["Checkpointer", "Emit", "Plan", "Progress", "Trainer"]
+
+
+class Emit(Protocol):
+    """Tells of an event."""
+
+    def __call__(self, event: str, **fields: Any) -> None: ...
+
+
+class Checkpointer(Protocol):
+    """Saves the state of a training at a step."""
+
+    def save(self, step: int, tensors: dict[str, Any], progress: dict[str, Any]) -> None: ...
+
+
+@dataclass(frozen=True)
+class Plan:
+    """When to do what beside training."""
+
+    evaluation_steps: int = 0
+    evaluation_start_delay_s: float = 0
+    evaluation_throttle_s: float = 0
+    checkpoint_steps: int = 0
+    max_steps: int = 0
+    log_steps: int = 100
+
+
+@dataclass
+class Progress:
+    """Where training is, as it is saved in a checkpoint beside the tensors."""
+
+    step: int = 0
+    epoch_examples: int = 0
+    epoch_loss_sum: float = 0.0
+    history: dict[str, list[float]] = field(default_factory=dict)
+    evaluated_at: int = -1
+    metrics: dict[str, float] = field(default_factory=dict)
+
+
+class Trainer:
+    """Trains a model on the leases of a ledger.
+
+    `stop_reason` says why `train` returned: completed, max_steps, callback or interrupted.
+    """
+
+    def __init__(
+        self,
+        training: TrainingModel,
+        pipeline: Pipeline,
+        ledger: Ledger,
+        *,
+        evaluator: Evaluator | None,
+        callbacks: Callbacks,
+        checkpointer: Checkpointer,
+        plan: Plan,
+        emit: Emit,
+        interrupted: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self.progress = Progress()
+        self.stop_reason = ""
+        self._training = training
+        self._step = TrainStep(training)
+        self._pipeline = pipeline
+        self._ledger = ledger
+        self._evaluator = evaluator
+        self._callbacks = callbacks
+        self._checkpointer = checkpointer
+        self._plan = plan
+        self._emit = emit
+        self._interrupted = interrupted
+        limits = [n for n in (plan.max_steps, callbacks.max_steps) if n]
+        self._max_steps = min(limits) if limits else None
+        self._pace = Pace(plan.log_steps)
+
+    def train(self) -> None:
+        """Run until all epochs are done or something asks to stop."""
+        self._callbacks.train_begin()
+        while not self._ledger.is_done and not self._should_stop():
+            self._run_epoch()
+        if self._evaluator is not None and self.progress.evaluated_at < self.progress.step:
+            if self.stop_reason != "interrupted":
+                self._evaluate()
+        self._callbacks.train_end(self._logs())
+        self.stop_reason = self.stop_reason or "completed"
+
+    def _run_epoch(self) -> None:
+        epoch = self._ledger.epoch
+        self._callbacks.epoch_begin(epoch)
+        while lease := self._ledger.lease():
+            self._run_lease(lease)
+            if self._should_stop():
+                return
+        audit = self._ledger.close_epoch()
+        if not self.progress.epoch_examples:
+            raise DataError(
+                f"The dataset function left none of the {audit.records} training records. "
+                "Look at what it filters out when the mode is training."
+            )
+        self._emit(
+            "epoch_audit", epoch=epoch, records=audit.records, applied_once=audit.applied_once
+        )
+        self._log_step(epoch)
+        if self._evaluator is not None and self.progress.evaluated_at < self.progress.step:
+            self._evaluate()
+        self._end_epoch(epoch)
+
+    def _run_lease(self, lease: Lease) -> None:
+        """The minibatches of one lease, in as few graph calls as the plan allows."""
+        iterator = self._pipeline.open(lease)
+        self._pipeline.prepare(self._ledger.peek())
+        minibatch, done = self._step.first(iterator), lease.skip
+        while True:
+            self._callbacks.steps_begin(self.progress.step)
+            outcome, minibatch = self._step.run(iterator, minibatch, self._steps_in_one_call())
+            done += outcome.steps
+            self._record(lease, outcome)
+            if outcome.is_exhausted:
+                self._ledger.complete(lease)
+                self._pause(lease.epoch)
+                return
+            self._ledger.progress(lease, done)
+            self._pause(lease.epoch)
+            if self._should_stop():
+                return
+
+    def _steps_in_one_call(self) -> int:
+        """Up to the next thing that must happen between two steps."""
+        if self._callbacks.need_each_step:
+            return 1
+        step, limits = self.progress.step, [self._pace.steps_ahead()]
+        for every in (self._plan.evaluation_steps, self._plan.checkpoint_steps):
+            if every:
+                limits.append(every - step % every)
+        if self._max_steps:
+            limits.append(self._max_steps - step)
+        return max(1, min(limits))
+
+    def _record(self, lease: Lease, outcome: Outcome) -> None:
+        progress = self.progress
+        progress.step += outcome.steps
+        progress.epoch_examples += outcome.examples
+        progress.epoch_loss_sum += outcome.loss_sum
+        if not outcome.is_finite:
+            raise NonFiniteLoss(
+                f"The loss became {outcome.last_loss} at step {progress.step}, in the records "
+                f"[{lease.start}, {lease.end}) of {lease.shard}, epoch {lease.epoch + 1}. "
+                "Lower the learning rate, or look for values in the data that are not finite."
+            )
+        if not outcome.steps:
+            return
+        self._pace.record(outcome)
+        self._callbacks.steps_end(progress.step - 1, outcome.last_loss)
+        self._emit(
+            "progress",
+            step=progress.step,
+            epoch=lease.epoch,
+            loss=self._pace.loss,
+            examples=progress.epoch_examples,
+            examples_per_s=self._pace.examples_per_s,
+        )
+        if self._pace.is_due:
+            self._log_step(lease.epoch)
+
+    def _log_step(self, epoch: int) -> None:
+        if self._pace.has_steps:
+            self._emit("step", step=self.progress.step, epoch=epoch, **self._pace.close())
+
+    def _pause(self, epoch: int) -> None:
+        """Between two graph calls: evaluate and save when it is time to."""
+        step, plan = self.progress.step, self._plan
+        due = plan.evaluation_steps and step and step % plan.evaluation_steps == 0
+        if due and self._evaluator is not None and self.progress.evaluated_at < step:
+            if self._pace.may_evaluate(plan.evaluation_start_delay_s, plan.evaluation_throttle_s):
+                self._log_step(epoch)
+                self._evaluate()
+        if plan.checkpoint_steps and step and step % plan.checkpoint_steps == 0:
+            self.save_checkpoint()
+
+    def save_checkpoint(self) -> None:
+        """Everything that is needed to go on from here."""
+        state = {"progress": vars(self.progress), "ledger": self._ledger.snapshot()}
+        self._checkpointer.save(self.progress.step, self._training.save(), state)
+
+    def restore(self, tensors: dict[str, Any], state: dict[str, Any]) -> None:
+        """Go on from a checkpoint."""
+        self._training.load(tensors)
+        self._ledger.restore(state["ledger"])
+        self.progress = Progress(**state["progress"])
+
+    def _evaluate(self) -> Evaluation:
+        assert self._evaluator is not None
+        self._callbacks.evaluation_begin()
+        started = time.monotonic()
+
+        def tell(done: int, total: int) -> None:
+            self._emit("evaluation_progress", records=done, total=total)
+
+        evaluation = self._evaluator.evaluate(tell)
+        self.progress.evaluated_at = self.progress.step
+        self.progress.metrics = evaluation.metrics
+        self._emit(
+            "evaluation",
+            step=self.progress.step,
+            examples=evaluation.examples,
+            seconds=round(time.monotonic() - started, 3),
+            metrics=evaluation.metrics,
+        )
+        self._callbacks.evaluation_end(dict(evaluation.metrics))
+        self._pace.evaluated()
+        return evaluation
+
+    def _logs(self) -> dict[str, float]:
+        progress = self.progress
+        logs: dict[str, float] = {}
+        if progress.epoch_examples:
+            logs["loss"] = progress.epoch_loss_sum / progress.epoch_examples
+        return logs | {f"val_{name}": value for name, value in progress.metrics.items()}
+
+    def _end_epoch(self, epoch: int) -> None:
+        logs = self._logs()
+        for name, value in logs.items():
+            self.progress.history.setdefault(name, []).append(value)
+        self._emit("epoch", epoch=epoch, **logs)
+        self.progress.epoch_examples, self.progress.epoch_loss_sum = 0, 0.0
+        self._callbacks.epoch_end(epoch, dict(logs))
+
+    def _should_stop(self) -> bool:
+        if self._interrupted():
+            self.stop_reason = "interrupted"
+        elif self._callbacks.ask_to_stop:
+            self.stop_reason = "callback"
+        elif self._max_steps and self.progress.step >= self._max_steps:
+            self.stop_reason = "max_steps"
+        return bool(self.stop_reason)

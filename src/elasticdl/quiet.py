@@ -1,0 +1,56 @@
+"""TensorFlow without its noise: what it prints while it loads does not reach the user."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+__all__ = ["load_tensorflow"]
+
+
+def load_tensorflow() -> None:
+    """Import TensorFlow and Keras silently. Cheap when they are loaded already."""
+    if "tensorflow" in sys.modules and "keras" in sys.modules:
+        return
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    os.environ.setdefault("KERAS_BACKEND", "tensorflow")
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    with _stderr_held_back():
+        import keras
+        import tensorflow as tf
+
+        # The first op prints once more, from C++.
+        tf.constant(0)
+    if keras.backend.backend() != "tensorflow":
+        from elasticdl.errors import InvalidValue
+
+        raise InvalidValue(
+            f"Keras is set to the {keras.backend.backend()!r} backend. ElasticDL trains with TensorFlow: "
+            "set KERAS_BACKEND=tensorflow."
+        )
+    tf.get_logger().setLevel("ERROR")
+
+
+@contextmanager
+def _stderr_held_back() -> Iterator[None]:
+    """Catch what C++ code writes to file descriptor 2; show it only if the import fails."""
+    sys.stderr.flush()
+    try:
+        saved = os.dup(2)
+    except OSError:  # there is no stderr
+        yield
+        return
+    with tempfile.TemporaryFile() as held:
+        os.dup2(held.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            held.seek(0)
+            os.write(saved, held.read())
+            raise
+        finally:
+            os.dup2(saved, 2)
+            os.close(saved)
