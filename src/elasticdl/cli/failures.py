@@ -13,6 +13,7 @@ from __future__ import annotations
 import errno
 import os
 import re
+import select
 import sys
 import traceback
 
@@ -88,12 +89,16 @@ def _show_usage(error: click.ClickException) -> None:
 def _stdout_is_closed() -> bool:
     """Whether the reader of our output has gone, as `head` does: then there is nothing to say."""
     try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # The interpreter flushes once more at its end, and would complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return True
-    return False
+        descriptor = sys.stdout.fileno()
+    except (OSError, ValueError):  # not a file, or closed
+        return False
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    if not any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0)):
+        return False
+    # The interpreter flushes once more at its end, and would complain.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
+    return True
 
 
 def _say(text: str) -> None:
