@@ -1,0 +1,55 @@
+"""`regressor.DNN`: predicts a number from a table of numbers.
+
+Each record is a row of strings: numeric columns and, but for prediction, the target as the last.
+"""
+
+from collections.abc import Sequence
+
+import keras
+import tensorflow as tf
+
+from elasticdl import Mode
+
+
+class DNN(keras.Model):
+    """A dense network. `--params="hidden_units=[64, 32], learning_rate=0.01"` sets it up."""
+
+    def __init__(self, hidden_units: Sequence[int] = (64, 32), learning_rate: float = 0.01) -> None:
+        super().__init__(name="regressor")
+        self.learning_rate = learning_rate
+        # Columns come in any unit; without this the largest one would drown the others.
+        self.scale = keras.layers.BatchNormalization(momentum=0.9, center=False, scale=False)
+        self.hidden = [keras.layers.Dense(n, activation="relu") for n in hidden_units]
+        self.target = keras.layers.Dense(1)
+
+    def call(self, columns: tf.Tensor, training: bool = False) -> tf.Tensor:
+        """Columns in, one number out."""
+        x = self.scale(columns, training=training)
+        for layer in self.hidden:
+            x = layer(x)
+        return self.target(x)
+
+    @staticmethod
+    def default_input(dataset: tf.data.Dataset, mode: Mode) -> tf.data.Dataset:
+        """Rows to pairs of columns and target; to columns alone for prediction."""
+        dataset = dataset.map(tf.strings.to_number)
+        if mode == Mode.PREDICTION:
+            return dataset
+        dataset = dataset.map(lambda row: (row[:-1], row[-1:]))
+        return dataset.shuffle(4096) if mode == Mode.TRAINING else dataset
+
+    @staticmethod
+    def default_loss(labels: tf.Tensor, output: tf.Tensor) -> tf.Tensor:
+        """Squared error, averaged over the minibatch."""
+        return tf.reduce_mean(tf.square(labels - output))
+
+    def default_optimizer(self) -> keras.optimizers.Optimizer:
+        """Adam at the rate that the model was given."""
+        return keras.optimizers.Adam(self.learning_rate)
+
+    def default_metrics(self) -> dict[str, keras.metrics.Metric]:
+        """What an evaluation reports."""
+        return {
+            "rmse": keras.metrics.RootMeanSquaredError(),
+            "mae": keras.metrics.MeanAbsoluteError(),
+        }
