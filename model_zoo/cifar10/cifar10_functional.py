@@ -12,7 +12,7 @@ from elasticdl import Mode
 def custom_model(dropout: float = 0.2) -> keras.Model:
     """Image in, ten logits out: three times convolve, normalise and halve."""
     image = keras.Input((32, 32, 3), name="image")
-    x = image
+    x = keras.layers.RandomFlip("horizontal")(image)  # while training only
     for filters in (16, 32, 64):
         x = keras.layers.Conv2D(filters, 3, padding="same", use_bias=False)(x)
         x = keras.layers.BatchNormalization(momentum=0.9)(x)
@@ -25,7 +25,7 @@ def custom_model(dropout: float = 0.2) -> keras.Model:
 
 
 def dataset_fn(dataset: tf.data.Dataset, mode: Mode) -> tf.data.Dataset:
-    """Records to pairs of image and label, some mirrored for training; to images for prediction."""
+    """Records to pairs of image and label; to images alone for prediction."""
     description = {"image": tf.io.FixedLenFeature([], tf.string)}
     if mode != Mode.PREDICTION:
         description["label"] = tf.io.FixedLenFeature([], tf.int64)
@@ -34,8 +34,6 @@ def dataset_fn(dataset: tf.data.Dataset, mode: Mode) -> tf.data.Dataset:
         example = tf.io.parse_single_example(record, description)
         pixels = tf.reshape(tf.io.decode_raw(example["image"], tf.uint8), (32, 32, 3))
         image = tf.cast(pixels, tf.float32) / 127.5 - 1
-        if mode == Mode.TRAINING:
-            image = tf.image.random_flip_left_right(image)
         return image if mode == Mode.PREDICTION else (image, example["label"])
 
     dataset = dataset.map(parse)

@@ -25,9 +25,9 @@ def main(directory: Path) -> None:
 
 
 def write_census(directory: Path) -> None:
-    """People whose income depends on education, occupation, age, hours, and a pair of the two words.
+    """People whose income depends on education, occupation, age and hours.
 
-    Doctorates in farming and colleges in tech are exceptions that only a crossed column can learn.
+    Doctors who farm and college people in tech are exceptions that a crossed column has to learn.
     """
     random = Random(1)
     header = ["age", "hours", "workclass", "education", "marital", "occupation", "income"]
@@ -94,8 +94,8 @@ def write_shapes(directory: Path) -> None:
 def write_clicks(directory: Path) -> None:
     """Users, items and tags as ids: a user clicks what is of their taste or popular with all.
 
-    Ids 1 to 39 are users, 40 to 79 items, 80 to 119 tags; a record holds one user, one item and up to
-    eight tags. Taste is the remainder modulo four, so no id says much without another one.
+    Ids 1 to 39 are users, 40 to 79 items, 80 to 119 tags; a record holds one user, one item and
+    up to eight tags. Taste is the remainder modulo four, so no id says much without another one.
     """
     random = Random(3)
 
