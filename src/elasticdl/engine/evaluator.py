@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from elasticdl.data.ledger import Ledger
 from elasticdl.data.pipeline import Pipeline
+from elasticdl.engine.explain import reading
 from elasticdl.engine.inputs import num_examples, split_minibatch
 from elasticdl.engine.metrics import BlockMetrics, KerasMetrics
 from elasticdl.errors import DataError
@@ -60,7 +61,8 @@ class Evaluator:
         while lease := ledger.lease():
             iterator = self._pipeline.open(lease)
             self._pipeline.prepare(ledger.peek())
-            count, loss = self._run(iterator)
+            with reading(self._pipeline):
+                count, loss = self._run(iterator)
             examples += count
             loss_sum += loss
             ledger.complete(lease)

@@ -18,7 +18,8 @@ class Pace:
 
     def __init__(self, log_steps: int) -> None:
         self._log_steps = log_steps
-        self._started = self._last_evaluation = self._mark = time.monotonic()
+        self._started = self._mark = time.monotonic()
+        self._last_evaluation = float("-inf")
         self._busy_s = 0.0
         self._step_s: float | None = None
         self._steps = self._examples = 0

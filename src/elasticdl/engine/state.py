@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from elasticdl.contract.spec import Spec
+from elasticdl.engine.explain import explain_loss
 from elasticdl.engine.inputs import Minibatch, bind_features, num_examples, split_minibatch
 from elasticdl.errors import ContractError, DataError
 
@@ -51,10 +52,10 @@ class TrainingModel:
 
     def _try_loss(self, batch: Minibatch) -> None:
         """Find labels and outputs that do not fit each other before anything is written."""
-        import tensorflow as tf
-
-        with tf.GradientTape():
-            loss, outputs = self.loss(batch, training=False)
+        outputs: list[Any] = []
+        with explain_loss(batch, outputs):
+            outputs.append(self.model(self.bind(batch.features), training=False))
+            loss = self._loss_of(batch, outputs[0], training=False)
         if loss.shape.rank != 0:
             raise ContractError(
                 f"The loss must be one number a minibatch, or one an example; it has the shape {loss.shape}."
@@ -62,9 +63,12 @@ class TrainingModel:
 
     def loss(self, batch: Minibatch, *, training: bool) -> tuple[tf.Tensor, Any]:
         """The minibatch's loss, regularisation included, and the model's outputs."""
+        outputs = self.model(self.bind(batch.features), training=training)
+        return self._loss_of(batch, outputs, training=training), outputs
+
+    def _loss_of(self, batch: Minibatch, outputs: Any, *, training: bool) -> tf.Tensor:
         import tensorflow as tf
 
-        outputs = self.model(self.bind(batch.features), training=training)
         if self._user_loss is None:
             loss = self.model.compute_loss(
                 x=batch.features,
@@ -73,13 +77,13 @@ class TrainingModel:
                 sample_weight=batch.weights,
                 training=training,
             )
-            return tf.convert_to_tensor(loss), outputs
+            return tf.convert_to_tensor(loss)
         loss = tf.convert_to_tensor(self._user_loss(batch.labels, outputs, batch.weights))
         if loss.shape.rank != 0:
             loss = tf.reduce_mean(loss)
         if self.model.losses:
             loss = loss + tf.cast(tf.add_n(self.model.losses), loss.dtype)
-        return loss, outputs
+        return loss
 
     @property
     def variables(self) -> dict[str, keras.Variable]:

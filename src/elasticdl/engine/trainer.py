@@ -14,6 +14,7 @@ from elasticdl.data.ledger import Lease, Ledger
 from elasticdl.data.pipeline import Pipeline
 from elasticdl.engine.callbacks import Callbacks
 from elasticdl.engine.evaluator import Evaluation, Evaluator
+from elasticdl.engine.explain import reading
 from elasticdl.engine.pace import Pace
 from elasticdl.engine.state import TrainingModel
 from elasticdl.engine.step import Outcome, TrainStep
@@ -129,10 +130,12 @@ class Trainer:
         """The minibatches of one lease, in as few graph calls as the plan allows."""
         iterator = self._pipeline.open(lease)
         self._pipeline.prepare(self._ledger.peek())
-        minibatch, done = self._step.first(iterator), lease.skip
+        with reading(self._pipeline):
+            minibatch, done = self._step.first(iterator), lease.skip
         while True:
             self._callbacks.steps_begin(self.progress.step)
-            outcome, minibatch = self._step.run(iterator, minibatch, self._steps_in_one_call())
+            with reading(self._pipeline):
+                outcome, minibatch = self._step.run(iterator, minibatch, self._steps_in_one_call())
             done += outcome.steps
             self._record(lease, outcome)
             if outcome.is_exhausted:

@@ -18,6 +18,9 @@ from elasticdl.errors import StorageFailure
 
 __all__ = ["EventFile", "EventSink", "Events", "read_events"]
 
+TRANSIENT = {"progress", "evaluation_progress"}
+"""Shown while they happen and not written down: the file stays small."""
+
 
 class EventSink(Protocol):
     """Something that is told of every event."""
@@ -51,6 +54,8 @@ class EventFile:
         self._file = path.open("a", encoding="utf-8")
 
     def receive(self, event: Mapping[str, Any]) -> None:
+        if event["event"] in TRANSIENT:
+            return
         line = json.dumps(_plain(event), separators=(",", ":"), allow_nan=False)
         try:
             self._file.write(line + "\n")

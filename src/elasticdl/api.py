@@ -1,0 +1,102 @@
+"""The Python front door: the command line's names, the command line's strings, and real objects too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from elasticdl.errors import InvalidValue
+from elasticdl.job.config import DATA_OF, JobConfig
+from elasticdl.runtime.result import Result
+
+__all__ = ["Result", "evaluate", "run", "train"]
+
+_MAY_BE_OBJECTS = (
+    "dataset_fn",
+    "feed",
+    "input_fn",
+    "loss",
+    "optimizer",
+    "eval_metrics_fn",
+    "callbacks",
+    "custom_data_reader",
+    "prediction_outputs_processor",
+    "training_data",
+    "validation_data",
+    "data",
+)
+
+
+def train(model: Any = None, data: Any = None, **options: Any) -> Result:
+    """Train a Keras model.
+
+    Args:
+      model: a `model_def` string, or a Keras model, a class, a function that returns one, or an
+        `ElasticDLSpec`.
+      data: a path (file, directory or glob; several with commas), or arrays: `(features, labels)`,
+        a dict of arrays, a DataFrame.
+      **options: every flag of `elasticdl train`, by its name. `loss`, `optimizer`, `dataset_fn`,
+        `eval_metrics_fn`, `callbacks` may be real objects.
+
+    Returns:
+      A `Result`, with the history, the metrics and the paths.
+
+    Raises:
+      ElasticDLError: what was given is wrong, or the run failed. See `elasticdl.errors`.
+
+    Example:
+      >>> result = elasticdl.train(                                            # doctest: +SKIP
+      ...     model_zoo="model_zoo",
+      ...     model_def="mnist.mnist_functional.custom_model",
+      ...     data="model_zoo/data/digits/train",
+      ...     num_epochs=2,
+      ... )
+      >>> result.history["loss"]                                               # doctest: +SKIP
+    """
+    return _call("train", model, data, options)
+
+
+def evaluate(model: Any = None, data: Any = None, **options: Any) -> Result:
+    """Evaluate a trained model. Takes what `train` takes, and `trained_model`.
+
+    Example:
+      >>> elasticdl.evaluate(                                                  # doctest: +SKIP
+      ...     model_def="mnist.mnist_functional.custom_model", model_zoo="model_zoo",
+      ...     data="model_zoo/data/digits/test", trained_model="my_model",
+      ... ).metrics
+    """
+    return _call("evaluate", model, data, options)
+
+
+def run(config: JobConfig, objects: Mapping[str, Any] | None = None) -> Result:
+    """Run a job that was checked already: what the command line calls."""
+    if config.distribution_strategy != "Local":
+        raise InvalidValue(
+            f"Invalid distribution_strategy {config.distribution_strategy!r}: only Local can be run so far."
+        )
+    from elasticdl.runtime import local
+
+    return {"train": local.train, "evaluate": local.evaluate}[config.command](config, objects or {})
+
+
+def _call(command: str, model: Any, data: Any, options: dict[str, Any]) -> Result:
+    """Part real objects from names; the names are checked as those of the command line are."""
+    names, objects = dict(options), {}
+    for key, value in (("model_def", model), ("data", data)):
+        if value is not None:
+            if names.get(key) is not None:
+                raise InvalidValue(f"{key!r} was given twice. Give it once.")
+            names[key] = value
+    if names.get("model_def") is not None and not isinstance(names["model_def"], str):
+        objects["model"] = names.pop("model_def")
+    for key in _MAY_BE_OBJECTS:
+        if names.get(key) is not None and not isinstance(names[key], str):
+            objects[_canonical(command, key)] = names.pop(key)
+    for key, value in names.items():
+        if hasattr(value, "__fspath__"):
+            names[key] = str(value)
+    return run(JobConfig.parse(command, names), objects)
+
+
+def _canonical(command: str, key: str) -> str:
+    return {"feed": "dataset_fn", "input_fn": "dataset_fn", "data": DATA_OF[command]}.get(key, key)

@@ -1,0 +1,71 @@
+"""The trained model: its parameters by name, and the Keras file where the model can be saved as one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from elasticdl.artifacts.run_directory import storage_errors
+from elasticdl.errors import CorruptData, NotFound
+
+if TYPE_CHECKING:
+    import keras
+
+__all__ = ["load_parameters", "save_trained_model"]
+
+PARAMETERS = "params.safetensors"
+KERAS = "model.keras"
+
+
+def save_trained_model(directory: Path, model: keras.Model, values: Mapping[str, Any]) -> list[Path]:
+    """Write `model/` aside and rename it into place; returns the files that were made."""
+    from safetensors.numpy import save_file
+
+    aside = directory.with_name(f".{directory.name}.tmp")
+    with storage_errors(directory):
+        shutil.rmtree(aside, ignore_errors=True)
+        aside.mkdir(parents=True)
+        try:
+            parameters = {k: v for k, v in values.items() if k.startswith("model/")}
+            save_file(parameters, aside / PARAMETERS)
+            _save_keras(model, aside / KERAS)
+            for path in aside.iterdir():
+                with path.open("rb") as file:
+                    os.fsync(file.fileno())
+            shutil.rmtree(directory, ignore_errors=True)
+            aside.rename(directory)
+        except BaseException:
+            shutil.rmtree(aside, ignore_errors=True)
+            raise
+    return sorted(directory.iterdir())
+
+
+def _save_keras(model: keras.Model, path: Path) -> None:
+    """A subclassed model with constructor arguments of its own may not be saveable: not an error."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            model.save(path)
+        except (NotImplementedError, TypeError, ValueError):
+            path.unlink(missing_ok=True)
+
+
+def load_parameters(path: Path) -> dict[str, Any]:
+    """The parameters of a trained model, given a run directory or its `model/`."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
+    for candidate in (path / "model" / PARAMETERS, path / PARAMETERS):
+        if candidate.exists():
+            try:
+                return dict(load_file(candidate))
+            except (SafetensorError, OSError) as error:
+                raise CorruptData(f"The trained model {candidate} cannot be read: {error}.") from error
+    raise NotFound(
+        f"There is no trained model in {path}: it has no model/{PARAMETERS}. "
+        "Give the --output of a training that was completed."
+    )

@@ -1,0 +1,63 @@
+"""What a job gives back."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass, field
+from pathlib import Path
+
+__all__ = ["Result"]
+
+
+@dataclass(frozen=True)
+class Result:
+    """The outcome of a training or an evaluation. Shows itself well in a notebook.
+
+    Attributes:
+      command: train or evaluate.
+      status: completed, stopped (by a callback or max_step) or interrupted.
+      steps: training steps that were run, over all epochs.
+      history: for each epoch the loss and the validation metrics (`val_...`), as Keras has it.
+      metrics: the last evaluation's metrics.
+      output: the run directory.
+      model_path: the trained model, None when there is none.
+      seconds: how long it took.
+      next_steps: commands to try next, as (what for, command).
+    """
+
+    command: str
+    status: str
+    steps: int = 0
+    history: dict[str, list[float]] = field(default_factory=dict)
+    metrics: dict[str, float] = field(default_factory=dict)
+    output: Path | None = None
+    model_path: Path | None = None
+    seconds: float = 0.0
+    next_steps: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def rows(self) -> list[tuple[str, str]]:
+        """The summary, as pairs of a name and a value."""
+        rows = [("status", self.status), ("time", f"{self.seconds:.1f} s")]
+        if self.command == "train":
+            rows.insert(1, ("steps", f"{self.steps:,}"))
+            if losses := self.history.get("loss"):
+                rows.append(("training loss", f"{losses[-1]:.4f}"))
+        rows += [(f"validation {name}", f"{value:.4f}") for name, value in self.metrics.items()]
+        if self.output is not None:
+            rows.append(("run directory", str(self.output)))
+        if self.model_path is not None:
+            rows.append(("trained model", str(self.model_path)))
+        return rows
+
+    def __str__(self) -> str:
+        width = max(len(name) for name, _ in self.rows)
+        return "\n".join(f"{name:<{width}}  {value}" for name, value in self.rows)
+
+    def _repr_html_(self) -> str:
+        cells = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
+            f"<td style='text-align:left'>{html.escape(value)}</td></tr>"
+            for name, value in self.rows
+        )
+        return f"<table>{cells}</table>"
