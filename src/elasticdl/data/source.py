@@ -2,8 +2,8 @@
 
 A *chunk* is some hundreds of records as numpy arrays that share their first dimension: one array
 for formats of plain records (RecordIO, TFRecord: bytes objects), a `[records, columns]` array for
-CSV, a dict of arrays for Parquet. Records travel in chunks because a Python call a record costs more
-than the record's work.
+CSV, a dict of arrays for Parquet. Records travel in chunks because a Python call a record costs
+more than the record's work.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 __all__ = ["ArraySpec", "Chunk", "Metadata", "Shard", "Source", "Structure"]
 
 Array = NDArray[Any]
-Chunk = Array | Mapping[str, Array] | tuple[Array, ...]
+Part = Array | Mapping[str, Array]
+Chunk = Part | tuple[Part, ...]
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,8 @@ class ArraySpec:
     shape: tuple[int | None, ...] = ()
 
 
-Structure = ArraySpec | Mapping[str, ArraySpec] | tuple[ArraySpec, ...]
+PartStructure = ArraySpec | Mapping[str, ArraySpec]
+Structure = PartStructure | tuple[PartStructure, ...]
 
 BYTES = ArraySpec(np.dtype(object))
 

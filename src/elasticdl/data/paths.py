@@ -1,0 +1,199 @@
+"""From the text that names data to the files that hold it."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+from collections.abc import Iterator
+from typing import Any
+
+from fsspec.core import url_to_fs
+from fsspec.registry import known_implementations
+
+from elasticdl.data.files import File
+from elasticdl.errors import (
+    DataError,
+    MissingPackage,
+    NotFound,
+    StorageFailure,
+    UnknownName,
+    nearest,
+)
+
+__all__ = ["expand", "file_system"]
+
+_PACKAGES = {
+    "gs": "gcsfs",
+    "gcs": "gcsfs",
+    "s3": "s3fs",
+    "s3a": "s3fs",
+    "abfs": "adlfs",
+    "abfss": "adlfs",
+    "az": "adlfs",
+    "oss": "ossfs",
+    "http": "aiohttp requests",
+    "https": "aiohttp requests",
+    "hdfs": "pyarrow",
+    "webhdfs": "requests",
+    "sftp": "paramiko",
+    "ssh": "paramiko",
+    "smb": "smbprotocol",
+    "hf": "huggingface_hub",
+}
+
+
+def expand(text: str, *, recursive: bool = False) -> list[File]:
+    """The files that a path names: a file, a directory, a glob, or several of them with commas.
+
+    Of a directory, the files directly in it count (all below it if `recursive`), without hidden
+    files and markers such as `_SUCCESS`. Commas inside of braces, and of names that exist, separate
+    nothing. Files come in the order of what named them, sorted inside of each, and each once.
+
+    Raises:
+        NotFound: nothing is there.
+        MissingPackage: the address needs a driver that is not installed.
+    """
+    files: dict[str, File] = {}
+    for piece in _pieces(text):
+        for file in _expand_one(piece, recursive):
+            files.setdefault(file.url, file)
+    if not files:
+        raise NotFound(f"No data: the path {text!r} is empty. Give a file, directory or glob.")
+    return list(files.values())
+
+
+def file_system(url: str) -> tuple[Any, str]:
+    """The file system of an address and what it calls the place."""
+    protocol = url.split("://", 1)[0] if "://" in url else "file"
+    try:
+        fs, path = url_to_fs(url)
+    except ImportError as e:
+        package = _PACKAGES.get(protocol, f"{protocol}fs")
+        raise MissingPackage(
+            f"{url} needs a driver that is not installed. Install it with: pip install {package}"
+        ) from e
+    except ValueError as e:
+        if protocol in known_implementations:
+            raise
+        help_ = nearest(protocol, [*_PACKAGES, "file", "memory"])
+        raise UnknownName(f"Unknown kind of address {protocol!r} in {url!r}. {help_}") from e
+    except OSError as e:
+        reason = str(e).splitlines()[0]
+        raise StorageFailure(
+            f"Cannot reach {url}: {reason}. Check the driver of {protocol}."
+        ) from e
+    return fs, path
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """Split at commas outside of braces and brackets, keeping names that exist whole."""
+    parts = [part.strip() for part in _split(text)]
+    start = 0
+    while start < len(parts):
+        stop = start + 1
+        for longer in range(len(parts), start + 1, -1):
+            if _exists(",".join(parts[start:longer])):
+                stop = longer
+                break
+        if piece := ",".join(parts[start:stop]):
+            yield piece
+        start = stop
+
+
+def _split(text: str) -> list[str]:
+    parts, depth = [""], 0
+    for char in text:
+        depth += (char in "{[") - (char in "}]")
+        if char == "," and depth <= 0:
+            parts.append("")
+        else:
+            parts[-1] += char
+    return parts
+
+
+def _exists(url: str) -> bool:
+    fs, path = file_system(url)
+    return bool(fs.exists(path))
+
+
+def _expand_one(url: str, recursive: bool) -> list[File]:
+    fs, path = file_system(url)
+    try:
+        if fs.isdir(path):
+            return _directory(fs, path, url, recursive)
+        if fs.exists(path):
+            return [_file(fs, fs.info(path))]
+        infos = [info for pattern in _braces(path) for info in _glob(fs, pattern)]
+    except OSError as e:
+        raise StorageFailure(f"Cannot list {url}: {e}. Check its permissions.") from e
+    if not infos:
+        raise _not_found(fs, path, url)
+    return [_file(fs, info) for info in infos]
+
+
+def _directory(fs: Any, path: str, url: str, recursive: bool) -> list[File]:
+    if recursive:
+        listed = list(fs.find(path, detail=True).values())
+    else:
+        listed = fs.ls(path, detail=True)
+    names = [info for info in listed if not _is_hidden(posixpath.relpath(info["name"], path))]
+    infos = [info for info in names if _is_file(fs, info)]
+    if not infos:
+        help_ = f" To read its subdirectories, give {url.rstrip('/')}/*/*." if names else ""
+        raise DataError(f"The directory {url} holds no files.{help_}")
+    return [_file(fs, info) for info in sorted(infos, key=lambda info: info["name"])]
+
+
+def _glob(fs: Any, pattern: str) -> list[dict[str, Any]]:
+    if not any(char in pattern for char in "*?["):
+        return [fs.info(pattern)] if fs.isfile(pattern) else []
+    wants_hidden = posixpath.basename(pattern).startswith((".", "_"))
+    found = fs.glob(pattern, detail=True)
+    return [
+        info
+        for name, info in sorted(found.items())
+        if _is_file(fs, info) and (wants_hidden or not _is_hidden(posixpath.basename(name)))
+    ]
+
+
+def _braces(pattern: str) -> list[str]:
+    """`a{1,2}` as `a1` and `a2`."""
+    before, opened, rest = pattern.partition("{")
+    inside, closed, after = rest.partition("}")
+    if not (opened and closed):
+        return [pattern]
+    return [before + choice + tail for choice in inside.split(",") for tail in _braces(after)]
+
+
+def _is_file(fs: Any, info: dict[str, Any]) -> bool:
+    # A symbolic link to a file says "link" or "other" of itself, depending on the file system.
+    return info["type"] == "file" or (info["type"] != "directory" and bool(fs.isfile(info["name"])))
+
+
+def _is_hidden(relative: str) -> bool:
+    parts = relative.split("/")
+    marker = parts[-1].startswith("_") and "." not in parts[-1]
+    return marker or any(part.startswith(".") for part in parts)
+
+
+def _file(fs: Any, info: dict[str, Any]) -> File:
+    path = info["name"]
+    local = "file" in ([fs.protocol] if isinstance(fs.protocol, str) else fs.protocol)
+    url = path if local else fs.unstrip_protocol(path)
+    size = os.path.getsize(path) if local else info.get("size")
+    if size is None:
+        raise DataError(
+            f"{url} does not tell its size, so it cannot be read in parts. Copy it first."
+        )
+    return File(fs, path, url, int(size))
+
+
+def _not_found(fs: Any, path: str, url: str) -> NotFound:
+    if any(char in url for char in "*?[{"):
+        return NotFound(f"No file matches {url!r}. Check the pattern.")
+    parent, name = posixpath.split(path.rstrip("/"))
+    try:
+        siblings = [posixpath.basename(str(p).rstrip("/")) for p in fs.ls(parent, detail=False)]
+    except (OSError, ValueError):
+        return NotFound(f"There is no {url!r}, nor its directory {parent!r}. Check the path.")
+    return NotFound(f"There is no {url!r}. In {parent!r}: {nearest(name, siblings)}")

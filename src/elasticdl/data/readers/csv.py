@@ -1,0 +1,173 @@
+"""CSV and TSV files as a source: one shard a file, a record is the strings of the named columns.
+
+The first row is the header; columns are found in it by name, whatever their order in the file.
+Values are bytes as they stand in the file, quotes undone: nothing is converted, an empty field is
+an empty string. Blank lines are no records.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import IO, Any, Literal, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+
+from elasticdl.data.blocks import Block, IndexedShard
+from elasticdl.data.cursor import CursorPool, SequentialShard
+from elasticdl.data.files import File, FileSource, ShardReader, for_each
+from elasticdl.data.gzipped import is_gzipped, open_stream
+from elasticdl.data.readers.columns import check_columns, locate
+from elasticdl.data.readers.csv_scan import scan
+from elasticdl.data.source import ArraySpec, Chunk, Metadata
+from elasticdl.errors import DataError, InvalidValue
+
+__all__ = ["open_csv"]
+
+
+def open_csv(
+    files: Sequence[File], *, columns: Sequence[str] | None = None, sep: str | None = None
+) -> FileSource:
+    """A source of CSV files.
+
+    Args:
+        columns: the columns that make a record, in this order. Default: all of the file.
+        sep: what stands between fields. Default: a comma, or a tab in .tsv files.
+    """
+    chosen = check_columns(columns)
+    layouts = for_each(files, lambda file: _header(file, _separator(file, sep)))
+    names = chosen or next((layout.header for layout in layouts if layout.header), ())
+    if chosen is None:
+        _check_same(layouts, names)
+    pool = CursorPool()
+    tables = [_Table(layout, names) for layout in layouts if layout.header]
+    by_url = {table.layout.file.url: table for table in tables}
+    readers = for_each([table.layout.file for table in tables], lambda f: by_url[f.url].shard(pool))
+    shards = list(zip(by_url, readers, strict=True))
+    if not shards:
+        raise DataError(f"{files[0].url} is empty. Give data that holds records.")
+    structure = ArraySpec(np.dtype(object), (len(names),))
+    return FileSource(shards, structure, Metadata(column_names=tuple(names)))
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """A file, its separator and its header (empty if the file is)."""
+
+    file: File
+    sep: str
+    header: tuple[str, ...]
+
+
+class _Table:
+    """One file with the columns that are wanted of it."""
+
+    def __init__(self, layout: _Layout, names: Sequence[str]) -> None:
+        self.layout = layout
+        width = len(layout.header)
+        # By position, so that odd or repeated names in the file do not matter.
+        every = [str(i) for i in range(width)]
+        wanted = [str(i) for i in locate(names, layout.header, layout.file.url)]
+        self._names = every
+        self._convert = pyarrow.csv.ConvertOptions(
+            check_utf8=False,
+            column_types={name: pa.binary() for name in wanted},
+            strings_can_be_null=False,
+            null_values=[],
+            include_columns=wanted,
+        )
+
+    def shard(self, pool: CursorPool) -> ShardReader:
+        file = self.layout.file
+        with open_stream(file) as stream:
+            if not is_gzipped(file):
+                return IndexedShard(file, self._rows(stream), self._decode)
+            num_records = sum(block.num_records for block in self._rows(stream))
+        return SequentialShard(file.url, num_records, self._stream, pool)
+
+    def _rows(self, stream: IO[bytes]) -> Iterator[Block]:
+        """The blocks after the header, numbered from the first record."""
+        blocks = scan(stream, self.layout.sep.encode(), self.layout.file.url)
+        next(blocks)
+        return (replace(block, first=block.first - 1) for block in blocks)
+
+    def _stream(self) -> Generator[Chunk, None, None]:
+        with open_stream(self.layout.file) as stream:
+            for block in self._rows(stream):
+                yield self._decode(block)
+
+    def _decode(self, block: Block) -> Chunk:
+        bad: list[Any] = []
+
+        def refuse(row: Any) -> Literal["error"]:
+            bad.append(row)
+            return "error"
+
+        try:
+            table = pyarrow.csv.read_csv(
+                cast(IO[bytes], pa.BufferReader(block.data)),
+                pyarrow.csv.ReadOptions(
+                    use_threads=False, block_size=len(block.data) + 1, column_names=self._names
+                ),
+                pyarrow.csv.ParseOptions(
+                    delimiter=self.layout.sep, newlines_in_values=True, invalid_row_handler=refuse
+                ),
+                self._convert,
+            )
+        except pa.ArrowInvalid as e:
+            raise self._bad_row(block, bad, e) from e
+        if table.num_rows != block.num_records:
+            raise DataError(f"{self.layout.file.url} changed while it was read. Start again.")
+        values = np.empty((table.num_rows, table.num_columns), dtype=object)
+        for i, column in enumerate(table.columns):
+            values[:, i] = column.to_numpy(zero_copy_only=False)
+        return values
+
+    def _bad_row(self, block: Block, bad: list[Any], error: Exception) -> DataError:
+        url = self.layout.file.url
+        if not bad:
+            return DataError(f"{url}: rows from {block.first + 2} on cannot be read: {error}.")
+        row = bad[0]
+        number = block.first + 1 + row.number
+        text = row.text if len(row.text) <= 80 else row.text[:77] + "..."
+        return DataError(
+            f"{url}: row {number} (the header is row 1) has {row.actual_columns} fields, the "
+            f"header {row.expected_columns}: {text!r}. Correct the row, or give the right sep "
+            f"(now {self.layout.sep!r})."
+        )
+
+
+def _header(file: File, sep: str) -> _Layout:
+    with open_stream(file) as stream:
+        first = next(scan(stream, sep.encode(), file.url), None)
+    if first is None:
+        return _Layout(file, sep, ())
+    try:
+        text = first.data.decode()
+    except UnicodeDecodeError as e:
+        raise DataError(
+            f"{file.url}: its header is not UTF-8 text ({first.data[:20]!r}...). Save it as UTF-8, "
+            "or name another format with reader_type."
+        ) from e
+    return _Layout(file, sep, tuple(next(csv.reader([text.rstrip("\r\n")], delimiter=sep))))
+
+
+def _separator(file: File, sep: str | None) -> str:
+    if sep is None:
+        return "\t" if file.path.removesuffix(".gz").endswith(".tsv") else ","
+    if not isinstance(sep, str) or len(sep.encode()) != 1 or sep in '\r\n"':
+        raise InvalidValue(f"Invalid sep {sep!r}: give one character, for example sep=';'.")
+    return sep
+
+
+def _check_same(layouts: Sequence[_Layout], names: Sequence[str]) -> None:
+    """Without `columns` the files must agree on what a record is."""
+    for layout in layouts:
+        if layout.header and (extra := [n for n in layout.header if n not in names]):
+            raise DataError(
+                f"{layout.file.url} has a column {extra[0]!r} that {layouts[0].file.url} has not. "
+                "Name the columns to read: columns=['a', 'b']."
+            )
