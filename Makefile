@@ -4,23 +4,17 @@ VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 
-ZOO := model_zoo
-DIGITS := $(ZOO)/data/digits
-
-export TF_CPP_MIN_LOG_LEVEL ?= 3
+MODEL := --model_zoo=model_zoo --model_def=mnist.mnist_functional.custom_model
+DIGITS := model_zoo/data/digits
 
 .PHONY: demo test check bench clean
 
 # Train on the digits that come with the models, then evaluate what was trained.
 demo: $(INSTALLED)
-	$(BIN)/elasticdl train \
-	  --model_zoo=$(ZOO) \
-	  --model_def=mnist.mnist_functional.custom_model \
-	  --training_data=$(DIGITS)/train \
-	  --validation_data=$(DIGITS)/test \
-	  --num_epochs=5 --minibatch_size=32 --seed=1 \
-	  --output=demo_run --overwrite
-	$(BIN)/elasticdl evaluate --trained_model=demo_run --data=$(DIGITS)/test
+	$(BIN)/elasticdl train $(MODEL) \
+	  --training_data=$(DIGITS)/train --validation_data=$(DIGITS)/test \
+	  --num_epochs=3 --output=demo_run --overwrite
+	$(BIN)/elasticdl evaluate $(MODEL) --trained_model=demo_run --data=$(DIGITS)/test
 
 test: $(INSTALLED)
 	$(BIN)/pytest

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from elasticdl.api import Result, evaluate, train
     from elasticdl.contract.elasticdl_spec import ElasticDLSpec
     from elasticdl.contract.mode import Mode
-    from elasticdl.data.reader import AbstractDataReader
+    from elasticdl.data.readers.custom import AbstractDataReader
     from elasticdl.errors import ElasticDLError
 
 __all__ = [
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "AbstractDataReader": "elasticdl.data.reader",
+    "AbstractDataReader": "elasticdl.data.readers.custom",
     "ElasticDLError": "elasticdl.errors",
     "ElasticDLSpec": "elasticdl.contract.elasticdl_spec",
     "Mode": "elasticdl.contract.mode",

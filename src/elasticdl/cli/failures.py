@@ -19,6 +19,7 @@ import traceback
 
 import click
 
+from elasticdl.cli.outcome import INTERRUPTED
 from elasticdl.cli.presentation import Presentation
 from elasticdl.cli.traces import told_error, user_trace
 from elasticdl.errors import ElasticDLError
@@ -32,7 +33,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 def show(error: BaseException, presentation: Presentation) -> int:
     """Say on stderr what went wrong, and return the exit code."""
     if isinstance(error, KeyboardInterrupt | click.Abort):
-        return 130
+        return INTERRUPTED
     if isinstance(error, BrokenPipeError) and _stdout_is_closed():
         return 1
     if isinstance(error, click.ClickException):

@@ -62,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         # Not `cli.main()`: it takes an EOFError or a broken pipe of the user's code for its own.
         with cli.make_context(PROGRAM, args, obj=presentation) as context:
-            cli.invoke(context)
+            code: int | None = cli.invoke(context)
         sys.stdout.flush()
     except click.exceptions.Exit as ended:
         return ended.exit_code
@@ -70,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         from elasticdl.cli.failures import show
 
         return show(error, presentation)
-    return 0
+    return code or 0
 
 
 def _show_version(context: click.Context) -> None:

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from elasticdl.cli.outcome import report
 from elasticdl.cli.presentation import Presentation
 from elasticdl.errors import InvalidValue, UnknownName, nearest
 from elasticdl.job.config import COMMANDS, JobConfig, Option, options
+
+if TYPE_CHECKING:
+    from elasticdl.runtime.result import Result
 
 __all__ = ["JobCommand", "JobOption", "job_command"]
 
@@ -85,7 +89,8 @@ class JobCommand(click.Command):
             for option in options(name)
             for spelling in (option.name, *option.aliases)
         ]
-        super().__init__(name, params=params, **kwargs)
+        settings = {"allow_extra_args": True}  # click's own word on them is short
+        super().__init__(name, params=params, context_settings=settings, **kwargs)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         given = list(args)
@@ -95,6 +100,7 @@ class JobCommand(click.Command):
             raise UnknownName(self._unknown(ctx, error.option_name, given)) from None
         if not ctx.resilient_parsing:
             self._refuse_swallowed_flags(ctx)
+            self._refuse_stray_words(ctx)
         return rest
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -136,20 +142,27 @@ class JobCommand(click.Command):
                     f"Give it one: --{name}=..."
                 )
 
+    def _refuse_stray_words(self, ctx: click.Context) -> None:
+        if ctx.args:
+            raise InvalidValue(
+                f"Unexpected {ctx.args[0]!r}: '{ctx.command_path}' takes options only. "
+                "If it belongs to the option before it, put quotes around the whole value."
+            )
+
 
 def job_command(
     name: str, *, epilog: str = ""
-) -> Callable[[Callable[[JobConfig], None]], click.Command]:
+) -> Callable[[Callable[[JobConfig], Result]], click.Command]:
     """Make a command of a function that runs a job; its docstring is the command's help."""
 
-    def decorate(run: Callable[[JobConfig], None]) -> click.Command:
+    def decorate(run: Callable[[JobConfig], Result]) -> click.Command:
         @click.pass_obj
-        def callback(presentation: Presentation, /, **values: str | None) -> None:
+        def callback(presentation: Presentation, /, **values: str | None) -> int:
             presentation.full_traceback = values.get("log_level") == "DEBUG"
             presentation.model_zoo = values.get("model_zoo")
             config = JobConfig.parse(name, values)
             _say_what_is_idle(config)
-            run(config)
+            return report(run(config))
 
         return JobCommand(name, callback=callback, help=run.__doc__, epilog=epilog)
 

@@ -13,6 +13,7 @@ from elasticdl.data.chunks import count, cut
 from elasticdl.data.paths import expand
 from elasticdl.data.registry import format_of, open_source
 from elasticdl.data.source import Chunk, Shard, Source
+from elasticdl.quiet import load_tensorflow
 
 __all__ = ["Inspection", "inspect"]
 
@@ -94,6 +95,7 @@ def _values(values: list[Any]) -> Any:
 
 def _example(record: bytes) -> dict[str, Any] | None:
     """The features of a `tf.train.Example`, if the bytes are one."""
+    load_tensorflow()
     import tensorflow as tf
     from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 

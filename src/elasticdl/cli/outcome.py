@@ -1,0 +1,23 @@
+"""What is printed when a job has ended: the summary on stdout, and what to try next."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from elasticdl.runtime.result import Result
+
+__all__ = ["INTERRUPTED", "report"]
+
+INTERRUPTED = 130
+"""The exit code that a shell gives to a command which Ctrl-C ended."""
+
+
+def report(result: Result) -> int:
+    """Print a job's result and return its exit code."""
+    click.echo(str(result))
+    for purpose, command in result.next_steps:
+        click.echo(f"\nTo {purpose}:\n  {command}")
+    return INTERRUPTED if result.status == "interrupted" else 0
