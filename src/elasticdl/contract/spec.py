@@ -21,7 +21,9 @@ Tensors = Any
 class LossFn(Protocol):
     """A user's loss with its arguments in one order, whatever order it was written in."""
 
-    def __call__(self, labels: Tensors, outputs: Tensors, sample_weight: Tensors | None) -> tf.Tensor: ...
+    def __call__(
+        self, labels: Tensors, outputs: Tensors, sample_weight: Tensors | None
+    ) -> tf.Tensor: ...
 
 
 class ValuesFn(Protocol):

@@ -1,0 +1,150 @@
+"""The parts that a form found, before they are bound, and the Spec that is made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from elasticdl.contract.bind import describe
+from elasticdl.contract.dataset import bind_dataset, plain_batches
+from elasticdl.contract.first import Columns, first_batches, is_first_input
+from elasticdl.contract.loss import bind_loss
+from elasticdl.contract.metrics import bind_metrics
+from elasticdl.contract.model import Models, model_factory, split_params
+from elasticdl.contract.optimizer import bind_optimizer
+from elasticdl.contract.spec import Batches, Spec
+from elasticdl.errors import ContractError
+
+if TYPE_CHECKING:
+    import keras
+
+__all__ = ["OVERRIDES", "Pieces", "assemble"]
+
+OVERRIDES = (
+    "dataset_fn",
+    "loss",
+    "optimizer",
+    "eval_metrics_fn",
+    "callbacks",
+    "custom_data_reader",
+    "prediction_outputs_processor",
+)
+
+_EXAMPLES = {
+    "loss": "def loss(labels, output): return tf.reduce_mean(tf.square(output - labels))",
+    "optimizer": "def optimizer(lr=0.1): return tf.keras.optimizers.SGD(lr)",
+}
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """What a user's file, class or object has; None for what it has not."""
+
+    name: str
+    where: str
+    """Where the parts were looked for, in words."""
+    models: Models
+    model: Any
+    params: Mapping[str, Any] = field(default_factory=dict)
+    dataset_fn: Any = None
+    columns: Columns | None = None
+    loss: Any = None
+    optimizer: Any = None
+    eval_metrics_fn: Any = None
+    callbacks: Any = None
+    custom_data_reader: Any = None
+    prediction_outputs_processor: Any = None
+    prepare_data: Any = None
+    names: Mapping[str, str] = field(default_factory=dict)
+    """What the form calls a part, where that differs: {"loss": "create_loss"}."""
+
+
+def assemble(pieces: Pieces, files: Sequence[str], *, training: bool = True) -> Spec:
+    """The Spec. Without `training`, a loss and an optimizer may be missing until they are used."""
+    for_model, for_optimizer = split_params(pieces.params, pieces.model, pieces.optimizer)
+    pieces.models.make = model_factory(pieces.model, for_model, pieces.where)
+    metrics, metric_values = bind_metrics(pieces.eval_metrics_fn)
+    loss, optimizer = (_required(pieces, part, training) for part in ("loss", "optimizer"))
+    return Spec(
+        name=pieces.name,
+        build_model=pieces.models.build,
+        make_optimizer=bind_optimizer(optimizer, for_optimizer),
+        loss=bind_loss(loss),
+        batches=_batches(pieces),
+        metrics=metrics,
+        metric_values=metric_values,
+        callbacks=_callbacks(pieces.callbacks),
+        data_reader=pieces.custom_data_reader,
+        prediction_processor=_processor(pieces.prediction_outputs_processor),
+        prepare_data=pieces.prepare_data,
+        files=files,
+    )
+
+
+def _required(pieces: Pieces, part: str, training: bool) -> Any:
+    value = getattr(pieces, part)
+    if value is not None:
+        return value
+    name = pieces.names.get(part, part)
+    error = ContractError(
+        f"There is no {part}: looked for {name!r} in {pieces.where}. Add one, for example "
+        f"`{_EXAMPLES[part]}`, or give one with {part}=."
+    )
+    if training:
+        raise error
+
+    def refuse(*_: Any) -> Any:
+        raise error
+
+    return refuse
+
+
+def _batches(pieces: Pieces) -> Batches:
+    fn = pieces.dataset_fn
+    if fn is None:
+        return plain_batches(pieces.models.look)
+    if callable(fn) and is_first_input(fn):
+        return first_batches(fn, pieces.columns, pieces.models.look, pieces.where)
+    return bind_dataset(fn, pieces.models.look)
+
+
+def _callbacks(given: Any) -> Callable[[], Sequence[keras.callbacks.Callback]]:
+    def make() -> Sequence[keras.callbacks.Callback]:
+        import keras
+
+        made = given() if callable(given) else given
+        found = [made] if isinstance(made, keras.callbacks.Callback) else list(made or ())
+        for callback in found:
+            if not isinstance(callback, keras.callbacks.Callback):
+                raise ContractError(
+                    f"callbacks gave {callback!r} ({type(callback).__name__}). Return a list of "
+                    "tf.keras.callbacks.Callback objects."
+                )
+        return found
+
+    return make
+
+
+def _processor(given: Any) -> Callable[[], Any] | None:
+    if given is None:
+        return None
+    if not isinstance(given, type) and hasattr(given, "process"):
+        return lambda: given
+    if not callable(given):
+        raise ContractError(
+            f"The prediction_outputs_processor is {given!r}. Give a class with a method "
+            "process(self, predictions, worker_id)."
+        )
+
+    def make() -> Any:
+        processor = given()
+        if not callable(getattr(processor, "process", None)):
+            raise ContractError(
+                f"{describe('prediction_outputs_processor', given)} made {processor!r}, which has "
+                "no method "
+                "process(predictions, worker_id)."
+            )
+        return processor
+
+    return make

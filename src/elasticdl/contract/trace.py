@@ -1,0 +1,21 @@
+"""Tracebacks of the user's own errors, without the frames of the machinery that called them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+
+__all__ = ["without_machinery"]
+
+_OURS = str(Path(__file__).resolve().parent)
+
+
+def without_machinery(trace: TracebackType | None) -> TracebackType | None:
+    """The same traceback without the frames of this package and of Python's import system."""
+    if trace is None:
+        return None
+    rest = without_machinery(trace.tb_next)
+    filename = trace.tb_frame.f_code.co_filename
+    if filename.startswith((_OURS, "<frozen importlib")):
+        return rest
+    return TracebackType(rest, trace.tb_frame, trace.tb_lasti, trace.tb_lineno)
