@@ -1,8 +1,8 @@
 """Checkpoints: tensors in safetensors, the rest in a JSON manifest with checksums, committed by a rename.
 
-    checkpoints/step-00000120/
-      tensors.safetensors
-      manifest.json     {"version", "step", "tensors": {"file", "sha256"}, "state"}
+checkpoints/step-00000120/
+  tensors.safetensors
+  manifest.json     {"version", "step", "tensors": {"file", "sha256"}, "state"}
 """
 
 from __future__ import annotations
@@ -103,7 +103,9 @@ class Checkpoints:
         """The newest whole checkpoint; raises `NotFound` when there is none."""
         checkpoint, faults = self.latest()
         if checkpoint is None:
-            raise NotFound(f"There is no checkpoint in {self._directory}. {' '.join(faults)}".strip())
+            raise NotFound(
+                f"There is no checkpoint in {self._directory}. {' '.join(faults)}".strip()
+            )
         return checkpoint
 
     @staticmethod

@@ -1,11 +1,11 @@
 """One directory a run: what is where, who holds it, and when it may be used again.
 
-    <output>/
-      job.json       what was asked for
-      events.jsonl   what happened
-      checkpoints/   states to resume from
-      tensorboard/   curves
-      model/         the trained model
+<output>/
+  job.json       what was asked for
+  events.jsonl   what happened
+  checkpoints/   states to resume from
+  tensorboard/   curves
+  model/         the trained model
 """
 
 from __future__ import annotations

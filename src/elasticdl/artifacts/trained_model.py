@@ -21,9 +21,11 @@ PARAMETERS = "params.safetensors"
 KERAS = "model.keras"
 
 
-def save_trained_model(directory: Path, model: keras.Model, values: Mapping[str, Any]) -> list[Path]:
+def save_trained_model(
+    directory: Path, model: keras.Model, values: Mapping[str, Any]
+) -> list[Path]:
     """Write `model/` aside and rename it into place; returns the files that were made."""
-    from safetensors.numpy import save_file
+    from safetensors.numpy import save
 
     aside = directory.with_name(f".{directory.name}.tmp")
     with storage_errors(directory):
@@ -31,7 +33,7 @@ def save_trained_model(directory: Path, model: keras.Model, values: Mapping[str,
         aside.mkdir(parents=True)
         try:
             parameters = {k: v for k, v in values.items() if k.startswith("model/")}
-            save_file(parameters, aside / PARAMETERS)
+            (aside / PARAMETERS).write_bytes(save(parameters))
             _save_keras(model, aside / KERAS)
             for path in aside.iterdir():
                 with path.open("rb") as file:
@@ -64,7 +66,9 @@ def load_parameters(path: Path) -> dict[str, Any]:
             try:
                 return dict(load_file(candidate))
             except (SafetensorError, OSError) as error:
-                raise CorruptData(f"The trained model {candidate} cannot be read: {error}.") from error
+                raise CorruptData(
+                    f"The trained model {candidate} cannot be read: {error}."
+                ) from error
     raise NotFound(
         f"There is no trained model in {path}: it has no model/{PARAMETERS}. "
         "Give the --output of a training that was completed."

@@ -173,9 +173,7 @@ class Ledger:
             if lease.start != ends[lease.shard]:
                 fault = "was applied twice" if lease.start < ends[lease.shard] else "was left out"
                 place = min(lease.start, ends[lease.shard])
-                raise AuditFailure(
-                    f"Epoch {self._epoch}: record {place} of {lease.shard} {fault}."
-                )
+                raise AuditFailure(f"Epoch {self._epoch}: record {place} of {lease.shard} {fault}.")
             ends[lease.shard] = lease.end
         for shard in self._shards:
             if ends[shard.name] != shard.num_records:

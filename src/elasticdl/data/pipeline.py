@@ -9,7 +9,7 @@ shuffle or prefetch buffer holds records of a lease that was already called done
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -20,12 +20,13 @@ from elasticdl.contract.spec import Batches
 from elasticdl.data.ledger import Lease
 from elasticdl.data.readers.arrays import ArraySource
 from elasticdl.data.source import ArraySpec, Source
-from elasticdl.errors import DataError
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
 __all__ = ["Pipeline"]
+
+PREFETCH_BYTES = 16 << 20
 
 
 class Pipeline:
@@ -54,7 +55,9 @@ class Pipeline:
         self._numbers = {shard.name: i for i, shard in enumerate(source.shards)}
         self._names = [shard.name for shard in source.shards]
         self._build = tf.function(
-            self._dataset_variant, input_signature=[tf.TensorSpec([], tf.int64)] * 4, autograph=False
+            self._dataset_variant,
+            input_signature=[tf.TensorSpec([], tf.int64)] * 4,
+            autograph=False,
         )
         self._ahead = ThreadPoolExecutor(max_workers=1, thread_name_prefix="elasticdl-ahead")
         self._prepared: tuple[Lease, Future[Any]] | None = None
@@ -113,7 +116,7 @@ class Pipeline:
         options.deterministic = True
         options.experimental_warm_start = True
         options.autotune.enabled = False
-        dataset = dataset.prefetch(2).with_options(options)
+        dataset = dataset.prefetch(_depth(dataset.element_spec)).with_options(options)
         self._element_spec = dataset.element_spec
         return tf.data.experimental.to_variant(dataset)
 
@@ -138,6 +141,20 @@ class Pipeline:
         except BaseException as error:
             self._failure = error
             raise
+
+
+def _depth(element_spec: Any) -> int:
+    """How many minibatches to hold ready: several of small ones, which cost more to hand over."""
+    import tensorflow as tf
+
+    size = 0
+    for spec in tf.nest.flatten(element_spec):
+        shape = getattr(spec, "shape", None)
+        elements = 64
+        for dimension in list(shape)[1:] if shape is not None and shape.rank else []:
+            elements *= dimension or 1
+        size += elements * getattr(getattr(spec, "dtype", None), "size", 4)
+    return max(2, min(16, PREFETCH_BYTES // max(1, size)))
 
 
 def _tensor_type(spec: ArraySpec) -> Any:

@@ -16,7 +16,7 @@ from elasticdl.engine.inputs import num_examples
 from elasticdl.errors import ContractError, UnknownName, nearest
 
 if TYPE_CHECKING:
-    import tensorflow as tf
+    pass
 
 __all__ = ["BlockMetrics", "KerasMetrics"]
 
@@ -29,7 +29,9 @@ class KerasMetrics:
     def __init__(self, spec: Spec) -> None:
         import keras
 
-        self._defs = [m for m in spec.metrics() if isinstance(m.metric, keras.metrics.Metric)]
+        self._defs: list[Any] = [
+            m for m in spec.metrics() if isinstance(m.metric, keras.metrics.Metric)
+        ]
 
     def update(self, labels: Any, outputs: Any) -> None:
         for metric in self._defs:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from elasticdl.contract.spec import Spec
 from elasticdl.engine.explain import explain_loss
-from elasticdl.engine.inputs import Minibatch, bind_features, num_examples, split_minibatch
+from elasticdl.engine.inputs import Minibatch, bind_features, split_minibatch
 from elasticdl.errors import ContractError, DataError
 
 if TYPE_CHECKING:
@@ -89,7 +89,10 @@ class TrainingModel:
     def variables(self) -> dict[str, keras.Variable]:
         """Everything that training changes, by a name that is the same in every process."""
         named: dict[str, keras.Variable] = {}
-        for prefix, variables in (("model", self.model.variables), ("optimizer", self.optimizer.variables)):
+        for prefix, variables in (
+            ("model", self.model.variables),
+            ("optimizer", self.optimizer.variables),
+        ):
             for variable in variables:
                 name = key = f"{prefix}/{variable.path}"
                 number = 1

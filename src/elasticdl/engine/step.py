@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from elasticdl.engine.inputs import num_examples, split_minibatch
 
 if TYPE_CHECKING:
-    import keras
     import tensorflow as tf
 
     from elasticdl.engine.state import TrainingModel
@@ -93,7 +92,13 @@ class TrainStep:
         step, examples, loss_sum, last, following = tf.while_loop(
             more,
             body,
-            [0, tf.constant(0, tf.int64), tf.constant(0.0, tf.float64), tf.constant(0.0), minibatch],
+            [
+                0,
+                tf.constant(0, tf.int64),
+                tf.constant(0.0, tf.float64),
+                tf.constant(0.0),
+                minibatch,
+            ],
         )
         return step, examples, loss_sum, last, following.has_value(), following
 

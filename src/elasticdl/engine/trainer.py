@@ -80,6 +80,7 @@ class Trainer:
     ) -> None:
         self.progress = Progress()
         self.stop_reason = ""
+        self._saved_at = 0
         self._training = training
         self._step = TrainStep(training)
         self._pipeline = pipeline
@@ -99,9 +100,8 @@ class Trainer:
         self._callbacks.train_begin()
         while not self._ledger.is_done and not self._should_stop():
             self._run_epoch()
-        if self._evaluator is not None and self.progress.evaluated_at < self.progress.step:
-            if self.stop_reason != "interrupted":
-                self._evaluate()
+        if self._needs_evaluation and self.stop_reason != "interrupted":
+            self._evaluate()
         self._callbacks.train_end(self._logs())
         self.stop_reason = self.stop_reason or "completed"
 
@@ -122,7 +122,7 @@ class Trainer:
             "epoch_audit", epoch=epoch, records=audit.records, applied_once=audit.applied_once
         )
         self._log_step(epoch)
-        if self._evaluator is not None and self.progress.evaluated_at < self.progress.step:
+        if self._needs_evaluation:
             self._evaluate()
         self._end_epoch(epoch)
 
@@ -192,24 +192,32 @@ class Trainer:
     def _pause(self, epoch: int) -> None:
         """Between two graph calls: evaluate and save when it is time to."""
         step, plan = self.progress.step, self._plan
-        due = plan.evaluation_steps and step and step % plan.evaluation_steps == 0
-        if due and self._evaluator is not None and self.progress.evaluated_at < step:
-            if self._pace.may_evaluate(plan.evaluation_start_delay_s, plan.evaluation_throttle_s):
-                self._log_step(epoch)
-                self._evaluate()
-        if plan.checkpoint_steps and step and step % plan.checkpoint_steps == 0:
+        if (
+            _is_due(step, plan.evaluation_steps)
+            and self._needs_evaluation
+            and self._pace.may_evaluate(plan.evaluation_start_delay_s, plan.evaluation_throttle_s)
+        ):
+            self._log_step(epoch)
+            self._evaluate()
+        if _is_due(step, plan.checkpoint_steps) and self._saved_at < step:
             self.save_checkpoint()
 
     def save_checkpoint(self) -> None:
         """Everything that is needed to go on from here."""
         state = {"progress": vars(self.progress), "ledger": self._ledger.snapshot()}
         self._checkpointer.save(self.progress.step, self._training.save(), state)
+        self._saved_at = self.progress.step
 
     def restore(self, tensors: dict[str, Any], state: dict[str, Any]) -> None:
         """Go on from a checkpoint."""
         self._training.load(tensors)
         self._ledger.restore(state["ledger"])
         self.progress = Progress(**state["progress"])
+        self._saved_at = self.progress.step
+
+    @property
+    def _needs_evaluation(self) -> bool:
+        return self._evaluator is not None and self.progress.evaluated_at < self.progress.step
 
     def _evaluate(self) -> Evaluation:
         assert self._evaluator is not None
@@ -256,3 +264,7 @@ class Trainer:
         elif self._max_steps and self.progress.step >= self._max_steps:
             self.stop_reason = "max_steps"
         return bool(self.stop_reason)
+
+
+def _is_due(step: int, every: int) -> bool:
+    return every > 0 and step > 0 and step % every == 0

@@ -7,7 +7,7 @@ keyword arguments, the documentation its pages. Each field says in its metadata 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,20 +44,20 @@ class Option:
 
 def _option(
     default: Any,
-    help: str,  # noqa: A002
+    help: str,
     *,
     group: str,
-    type: str = "str",  # noqa: A002
+    type: str = "str",
     **more: Any,
 ) -> Any:
     return field(default=default, metadata={"help": help, "group": group, "type": type, **more})
 
 
-def _train(default: Any, help: str, **more: Any) -> Any:  # noqa: A002
+def _train(default: Any, help: str, **more: Any) -> Any:
     return _option(default, help, commands=("train",), **more)
 
 
-def _cluster(help: str, default: Any = None, **more: Any) -> Any:  # noqa: A002
+def _cluster(help: str, default: Any = None, **more: Any) -> Any:
     return _option(default, help, group="Cluster", cluster=True, **more)
 
 
@@ -89,7 +89,9 @@ class JobConfig:
         group="Model",
         aliases=("feed", "input_fn"),
     )
-    loss: str | None = _option(None, "Name of the loss.", group="Model", commands=("train", "evaluate"))
+    loss: str | None = _option(
+        None, "Name of the loss.", group="Model", commands=("train", "evaluate")
+    )
     optimizer: str | None = _train(None, "Name of the optimizer.", group="Model")
     eval_metrics_fn: str | None = _option(
         None, "Name of the metrics function.", group="Model", commands=("train", "evaluate")
@@ -145,20 +147,29 @@ class JobConfig:
         group="Data",
         type="params",
     )
-    minibatch_size: int = _option(64, "Records in a minibatch.", group="Data", type="int", minimum=1)
+    minibatch_size: int = _option(
+        64, "Records in a minibatch.", group="Data", type="int", minimum=1
+    )
     num_minibatches_per_task: int = _option(
         64, "Minibatches in a task, the unit of work.", group="Data", type="int", minimum=1
     )
-    num_epochs: int = _train(1, "Passes over the training data.", group="Data", type="int", minimum=1)
+    num_epochs: int = _train(
+        1, "Passes over the training data.", group="Data", type="int", minimum=1
+    )
     shuffle_tasks: bool = _train(
         True, "Take the tasks of an epoch in random order.", group="Data", type="bool"
     )
 
     # --- Training ---
     seed: int | None = _option(
-        None, "Makes a run repeatable. Default: a random one, noted in job.json.", group="Run", type="int"
+        None,
+        "Makes a run repeatable. Default: a random one, noted in job.json.",
+        group="Run",
+        type="int",
     )
-    max_step: int = _train(0, "Stop after this many steps (0: do not).", group="Run", type="int", minimum=0)
+    max_step: int = _train(
+        0, "Stop after this many steps (0: do not).", group="Run", type="int", minimum=0
+    )
     debug: bool = _option(
         False, "Run eagerly, so that a debugger stops in your code. Slow.", group="Run", type="bool"
     )
@@ -182,7 +193,11 @@ class JobConfig:
         minimum=0,
     )
     evaluation_start_delay_secs: float = _train(
-        0, "Seconds before the first evaluation by steps.", group="Evaluation", type="float", minimum=0
+        0,
+        "Seconds before the first evaluation by steps.",
+        group="Evaluation",
+        type="float",
+        minimum=0,
     )
     evaluation_throttle_secs: float = _train(
         0, "Seconds between two evaluations by steps.", group="Evaluation", type="float", minimum=0
@@ -193,7 +208,11 @@ class JobConfig:
 
     # --- Checkpoints ---
     checkpoint_steps: int = _train(
-        0, "Save a checkpoint every this many steps (0: none).", group="Checkpoint", type="int", minimum=0
+        0,
+        "Save a checkpoint every this many steps (0: none).",
+        group="Checkpoint",
+        type="int",
+        minimum=0,
     )
     checkpoint_dir: str | None = _train(
         None, "Where checkpoints go. Default: checkpoints/ in --output.", group="Checkpoint"
@@ -274,7 +293,9 @@ class JobConfig:
         """The cluster options that were given though the job runs locally."""
         if self.distribution_strategy != "Local":
             return []
-        return [o.name for o in options(self.command) if o.cluster and getattr(self, o.name) is not None]
+        return [
+            o.name for o in options(self.command) if o.cluster and getattr(self, o.name) is not None
+        ]
 
     def to_json(self) -> dict[str, Any]:
         """What differs from the defaults, as plain values."""
@@ -300,7 +321,7 @@ def _aliased(command: str, name: str) -> dict[str, Any]:
 
 
 def _convert(key: str, option: Option, value: Any) -> Any:
-    parse = {
+    parse: Callable[[str, Any], Any] = {
         "bool": parse_bool,
         "int": parse_int,
         "float": parse_float,

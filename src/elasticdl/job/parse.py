@@ -32,7 +32,9 @@ def parse_int(name: str, value: Any) -> int:
             raise ValueError
         return int(value)
     except (TypeError, ValueError):
-        raise InvalidValue(f"Invalid {name} {value!r}: give a whole number, for example 2.") from None
+        raise InvalidValue(
+            f"Invalid {name} {value!r}: give a whole number, for example 2."
+        ) from None
 
 
 def parse_float(name: str, value: Any) -> float:

@@ -7,7 +7,7 @@ import random
 import shlex
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +68,9 @@ def _train(
     evaluator: Evaluator | None,
 ) -> Result:
     started = time.monotonic()
-    curves = Path(config.tensorboard_log_dir) if config.tensorboard_log_dir else directory.tensorboard
+    curves = (
+        Path(config.tensorboard_log_dir) if config.tensorboard_log_dir else directory.tensorboard
+    )
     events = Events(EventFile(directory.events), TensorBoard(curves), make_progress())
     ledger = _ledger(config, source, config.num_epochs, shuffle=config.shuffle_tasks)
     checkpoints = _EmittingCheckpoints(_checkpoint_directory(config, directory), config, events)

@@ -78,8 +78,13 @@ class LiveProgress:
             self._bar = None
 
     def _on_run_started(self, event: Mapping[str, Any]) -> None:
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-        from rich.progress import TimeRemainingColumn
+        from rich.progress import (
+            BarColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
 
         self._records, self._epochs = event.get("records", 0), event.get("num_epochs", 1)
         self._bar = Progress(
@@ -130,7 +135,9 @@ class LiveProgress:
         self._print(f"checkpoint at step {event['step']}: {event['path']}")
 
     def _print(self, line: str) -> None:
-        (self._bar.console if self._bar else self._console).print(line, markup=False, highlight=True)
+        (self._bar.console if self._bar else self._console).print(
+            line, markup=False, highlight=True
+        )
 
 
 def _numbers(fields: Mapping[str, Any]) -> str:

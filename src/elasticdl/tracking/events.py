@@ -7,6 +7,7 @@ made of these events.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import time
@@ -66,10 +67,8 @@ class EventFile:
             ) from error
 
     def close(self) -> None:
-        try:
+        with contextlib.suppress(OSError):  # what could not be flushed was reported then
             self._file.close()
-        except OSError:
-            pass  # what could not be flushed was reported when it was written
 
 
 def read_events(path: Path) -> list[dict[str, Any]]:
