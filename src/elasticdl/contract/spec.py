@@ -1,4 +1,4 @@
-"""The one internal form of what a user writes: every adapter makes a `Spec`, the engine sees no other."""
+"""The one internal form of what a user writes: every adapter makes a `Spec`, the engine sees it."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ class MetricDef:
     """One metric of `eval_metrics_fn()`.
 
     `metric` is a Keras metric (fresh, its state unused) or `fn(labels, predictions)` that returns a
-    value an example, or one value. `output` names the model output and the label that it looks at, when the
-    user nested the metrics by output.
+    value an example, or one value. `output` names the model output and the label that it looks at,
+    when the user nested the metrics by output.
     """
 
     name: str
