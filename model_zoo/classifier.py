@@ -5,6 +5,7 @@ a number from 0 to `num_classes - 1`.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -20,9 +21,14 @@ class DNN(keras.Model):
         hidden_units: Sequence[int] = (64, 32),
         num_classes: int = 2,
         learning_rate: float = 0.01,
+        **kwargs: Any,
     ) -> None:
-        super().__init__(name="classifier")
-        self.learning_rate = learning_rate
+        super().__init__(**kwargs)
+        self.params = {
+            "hidden_units": list(hidden_units),
+            "num_classes": num_classes,
+            "learning_rate": learning_rate,
+        }
         # Columns come in any unit; without this the largest one would drown the others.
         self.scale = keras.layers.BatchNormalization(momentum=0.9, center=False, scale=False)
         self.hidden = [keras.layers.Dense(n, activation="relu") for n in hidden_units]
@@ -34,6 +40,10 @@ class DNN(keras.Model):
         for layer in self.hidden:
             x = layer(x)
         return self.probabilities(x)
+
+    def get_config(self) -> dict[str, Any]:
+        """What Keras needs to load a saved model."""
+        return {**super().get_config(), **self.params}
 
     @staticmethod
     def default_input(dataset: tf.data.Dataset, mode: Mode) -> tf.data.Dataset:
@@ -51,7 +61,7 @@ class DNN(keras.Model):
 
     def default_optimizer(self) -> keras.optimizers.Optimizer:
         """Adam at the rate that the model was given."""
-        return keras.optimizers.Adam(self.learning_rate)
+        return keras.optimizers.Adam(self.params["learning_rate"])
 
     def default_metrics(self) -> dict[str, keras.metrics.Metric]:
         """What an evaluation reports."""

@@ -4,6 +4,7 @@ Each record is a row of strings: numeric columns and, but for prediction, the ta
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -14,9 +15,14 @@ from elasticdl import Mode
 class DNN(keras.Model):
     """A dense network. `--params="hidden_units=[64, 32], learning_rate=0.01"` sets it up."""
 
-    def __init__(self, hidden_units: Sequence[int] = (64, 32), learning_rate: float = 0.01) -> None:
-        super().__init__(name="regressor")
-        self.learning_rate = learning_rate
+    def __init__(
+        self,
+        hidden_units: Sequence[int] = (64, 32),
+        learning_rate: float = 0.01,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.params = {"hidden_units": list(hidden_units), "learning_rate": learning_rate}
         # Columns come in any unit; without this the largest one would drown the others.
         self.scale = keras.layers.BatchNormalization(momentum=0.9, center=False, scale=False)
         self.hidden = [keras.layers.Dense(n, activation="relu") for n in hidden_units]
@@ -28,6 +34,10 @@ class DNN(keras.Model):
         for layer in self.hidden:
             x = layer(x)
         return self.target(x)
+
+    def get_config(self) -> dict[str, Any]:
+        """What Keras needs to load a saved model."""
+        return {**super().get_config(), **self.params}
 
     @staticmethod
     def default_input(dataset: tf.data.Dataset, mode: Mode) -> tf.data.Dataset:
@@ -45,7 +55,7 @@ class DNN(keras.Model):
 
     def default_optimizer(self) -> keras.optimizers.Optimizer:
         """Adam at the rate that the model was given."""
-        return keras.optimizers.Adam(self.learning_rate)
+        return keras.optimizers.Adam(self.params["learning_rate"])
 
     def default_metrics(self) -> dict[str, keras.metrics.Metric]:
         """What an evaluation reports."""

@@ -12,7 +12,7 @@ from elasticdl import Mode
 def custom_model(dropout: float = 0.2) -> keras.Model:
     """Image in, ten logits out: three times convolve, normalise and halve."""
     image = keras.Input((32, 32, 3), name="image")
-    x = keras.layers.RandomFlip("horizontal")(image)  # while training only
+    x = image
     for filters in (16, 32, 64):
         x = keras.layers.Conv2D(filters, 3, padding="same", use_bias=False)(x)
         x = keras.layers.BatchNormalization(momentum=0.9)(x)

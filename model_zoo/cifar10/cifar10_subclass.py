@@ -3,6 +3,8 @@
 Everything but the model comes from `cifar10_functional.py`: files of one zoo may import each other.
 """
 
+from typing import Any
+
 import keras
 import tensorflow as tf
 from cifar10.cifar10_functional import dataset_fn, eval_metrics_fn, loss, optimizer
@@ -24,11 +26,11 @@ class Residual(keras.layers.Layer):
 
 
 class Cifar10Model(keras.Model):
-    """Image in, ten logits out. `--model_params="filters=32"` makes it wider."""
+    """Image in, ten logits out."""
 
-    def __init__(self, filters: int = 16) -> None:
-        super().__init__(name="cifar10")
-        widths = (filters, 2 * filters, 4 * filters)
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)  # Keras passes its own here when it loads a saved model
+        widths = (16, 32, 64)
         self.down = [keras.layers.Conv2D(w, 3, strides=2, padding="same") for w in widths]
         self.blocks = [Residual(w) for w in widths]
         self.flatten = keras.layers.Flatten()

@@ -16,7 +16,7 @@ def main(directory: Path) -> None:
     write_digits(directory / "digits")
     write_iris(directory / "iris.csv")
     write_table(directory / "diabetes", datasets.load_diabetes(scaled=False), num_test=92)
-    write_table(directory / "wine", datasets.load_wine(), num_test=48)
+    write_table(directory / "wine", datasets.load_wine(), num_test=50)
 
 
 def write_digits(directory: Path) -> None:

@@ -3,6 +3,8 @@
 A record is a `tf.train.Example`: `image` holds the 784 pixels as bytes, `label` the digit.
 """
 
+from typing import Any
+
 import keras
 import tensorflow as tf
 
@@ -10,16 +12,16 @@ from elasticdl import Mode
 
 
 class MnistModel(keras.Model):
-    """Image in, ten logits out. `dropout` can be set with `--model_params="dropout=0.5"`."""
+    """Image in, ten logits out."""
 
-    def __init__(self, dropout: float = 0.25) -> None:
-        super().__init__(name="mnist")
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)  # Keras passes its own here when it loads a saved model
         self.reshape = keras.layers.Reshape((28, 28, 1))
         self.conv1 = keras.layers.Conv2D(32, 3, activation="relu")
         self.conv2 = keras.layers.Conv2D(64, 3, activation="relu")
         self.norm = keras.layers.BatchNormalization(momentum=0.9)
         self.pool = keras.layers.MaxPooling2D(2)
-        self.dropout = keras.layers.Dropout(dropout)
+        self.dropout = keras.layers.Dropout(0.25)
         self.flatten = keras.layers.Flatten()
         self.logits = keras.layers.Dense(10)
 
