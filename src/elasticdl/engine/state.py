@@ -105,7 +105,7 @@ class TrainingModel:
         """A copy of every variable."""
         import numpy as np
 
-        return {name: np.array(variable) for name, variable in self.variables.items()}
+        return {name: np.array(variable.numpy()) for name, variable in self.variables.items()}
 
     def load(self, values: Mapping[str, np.ndarray[Any, Any]], *, only_model: bool = False) -> None:
         """Set every variable. Names and shapes must agree; says which do not."""
