@@ -4,6 +4,7 @@ ElasticDLError               its message, nothing else            its own exit c
 a wrong command line         the message and where help is        2
 no space left                the path and what to do              1
 the user's own exception     their traceback, none of our frames  1
+an exception of Keras        what it says of the model            1
 an exception of ours         the whole traceback, "this is a bug" 1
 Ctrl-C                       nothing: the engine has spoken       130
 """
@@ -21,7 +22,7 @@ import click
 
 from elasticdl.cli.outcome import INTERRUPTED
 from elasticdl.cli.presentation import Presentation
-from elasticdl.cli.traces import told_error, user_trace
+from elasticdl.cli.traces import framework_words, told_error, user_trace
 from elasticdl.errors import ElasticDLError
 
 __all__ = ["show"]
@@ -54,6 +55,8 @@ def _explain(error: BaseException, presentation: Presentation) -> str:
         return f"Error: {_space_message(error)}"
     if trace := user_trace(error, presentation.model_zoo):
         return trace
+    if words := framework_words(error):
+        return f"{words}\nRun with --log_level=DEBUG to see the whole traceback."
     return (
         "".join(traceback.format_exception(error))
         + "Error: this is a bug of ElasticDL, not of your model. "
