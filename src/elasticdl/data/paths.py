@@ -88,16 +88,25 @@ def file_system(url: str) -> tuple[Any, str]:
 def _pieces(text: str) -> Iterator[str]:
     """Split at commas outside of braces and brackets, keeping names that exist whole."""
     parts = [part.strip() for part in _split(text)]
-    start = 0
-    while start < len(parts):
-        stop = start + 1
-        for longer in range(len(parts), start + 1, -1):
-            if _exists(",".join(parts[start:longer])):
-                stop = longer
-                break
-        if piece := ",".join(parts[start:stop]):
+    if len(parts) > 1 and _exists(text.strip()):
+        parts = [text.strip()]
+    while parts:
+        size = _num_joined(parts)
+        if piece := ",".join(parts[:size]):
             yield piece
-        start = stop
+        parts = parts[size:]
+
+
+def _num_joined(parts: list[str]) -> int:
+    """How many of the parts make up the first name: more than one only if that name exists."""
+    if not parts[0] or _has_magic(parts[0]) or _exists(parts[0]):
+        return 1
+    longer = range(2, len(parts) + 1)
+    return next((size for size in longer if _exists(",".join(parts[:size]))), 1)
+
+
+def _has_magic(text: str) -> bool:
+    return any(char in text for char in "*?[{")
 
 
 def _split(text: str) -> list[str]:
@@ -189,7 +198,7 @@ def _file(fs: Any, info: dict[str, Any]) -> File:
 
 
 def _not_found(fs: Any, path: str, url: str) -> NotFound:
-    if any(char in url for char in "*?[{"):
+    if _has_magic(url):
         return NotFound(f"No file matches {url!r}. Check the pattern.")
     parent, name = posixpath.split(path.rstrip("/"))
     try:

@@ -1,8 +1,8 @@
 """Raw files to RecordIO shards, through the user's `prepare_data_for_a_single_file`.
 
 Files are taken in runs. A worker process writes the records of a run to a part; this process joins
-the parts, in the order of the input, into shards. So memory stays flat, and the shards do not depend
-on the number of workers. Shards get their names when all are written: a failure leaves nothing.
+the parts, in the order of the input, into shards: memory stays flat, and the shards do not depend on
+the number of workers. Shards get their names when all are written: a failure leaves nothing.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ import os
 import tempfile
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,14 +68,15 @@ def prepare(
         if value is not None and value < 1:
             raise InvalidValue(f"Invalid {name} {value}: give 1 or more.")
     files = expand(inputs, recursive=True)
-    runs = _runs(files, num_workers or os.cpu_count() or 1)
-    workers = min(num_workers or os.cpu_count() or 1, len(runs))
+    workers = num_workers or os.cpu_count() or 1
+    runs = _runs(files, workers)
     num_done = 0
     with (
-        tempfile.TemporaryDirectory(prefix="elasticdl-prepare-") as parts,
+        tempfile.TemporaryDirectory(prefix="elasticdl-prepare-") as directory,
         ShardWriter(output_dir, records_per_shard, compression) as writer,
+        closing(_parts(runs, load, min(workers, len(runs)), Path(directory))) as parts,
     ):
-        for run, part in zip(runs, _parts(runs, load, workers, Path(parts)), strict=True):
+        for run, part in zip(runs, parts, strict=True):
             for record in _records(part):
                 writer.write(record)
             part.unlink()
@@ -98,7 +100,7 @@ def _parts(
     load: Callable[[], Callable[..., object]],
     workers: int,
     directory: Path,
-) -> Iterator[Path]:
+) -> Generator[Path, None, None]:
     """The part of each run, in order, written by this process or by workers."""
     paths = [directory / f"{number:06}.part" for number in range(len(runs))]
     if workers == 1:

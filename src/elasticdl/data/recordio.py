@@ -17,6 +17,7 @@ import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from types import TracebackType
 from typing import IO, Any
 
@@ -69,9 +70,8 @@ class Body:
 
     def records(self, start: int, end: int) -> list[bytes]:
         data = self.data
-        stops = self.ends[start:end].tolist()
-        begins = [int(self.ends[start - 1]) if start else 0, *stops[:-1]]
-        return [data[begin + 4 : stop] for begin, stop in zip(begins, stops, strict=True)]
+        borders = [int(self.ends[start - 1]) if start else 0, *self.ends[start:end].tolist()]
+        return [data[begin + 4 : stop] for begin, stop in pairwise(borders)]
 
 
 def index(fileobj: IO[bytes], name: str | None = None) -> list[ChunkInfo]:

@@ -88,8 +88,7 @@ def format_of(files: Sequence[File], reader_type: str | None = None) -> Format:
     if reader_type is not None:
         name = str(reader_type).lower()
         if name not in FORMATS:
-            names = [format_.name for format_ in _KNOWN]
-            raise UnknownName(f"Unknown reader_type {reader_type!r}. {nearest(reader_type, names)}")
+            raise UnknownName(f"Unknown reader_type {reader_type!r}. {nearest(name, FORMATS)}")
         return FORMATS[name]
     first_of: dict[str, File] = {}
     for file in files:

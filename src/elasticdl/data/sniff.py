@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import struct
 
 from elasticdl.data.files import File
@@ -52,10 +53,8 @@ def check_content(file: File, format_name: str) -> None:
 
 def _is_text(head: bytes) -> bool:
     try:
-        # The last character may be cut.
-        text = (
-            head.decode(errors="strict") if len(head) < 4096 else head[:-4].decode(errors="ignore")
-        )
+        # Not as the end: the last character may be cut.
+        text = codecs.getincrementaldecoder("utf-8-sig")().decode(head)
     except UnicodeDecodeError:
         return False
     return all(char.isprintable() or char in "\r\n\t" for char in text)

@@ -168,7 +168,7 @@ def _values(column: Any, name: str, where: str) -> NDArray[Any]:
             "Fill them when the file is written, or leave the column out with columns=[...]."
         )
     if pa.types.is_fixed_size_list(type_):
-        return _numpy(column.flatten()).reshape(len(column), type_.list_size)
+        return _values(column.flatten(), name, where).reshape(len(column), type_.list_size)
     if pa.types.is_temporal(type_):
         return _numpy(column.cast(_integer_of(type_)).cast(pa.int64()))
     return _numpy(column)

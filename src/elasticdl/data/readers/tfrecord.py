@@ -27,7 +27,7 @@ _HEAD = struct.Struct("<QI")
 _HEAD_SIZE = _HEAD.size
 _CRC = struct.Struct("<I")
 _OVERHEAD = _HEAD_SIZE + 4
-_READ_BYTES = 4 << 20
+_READ_BYTES = 1 << 20
 _ADVICE = "The file is damaged or no TFRecord file: write it again, or name its reader_type."
 
 
