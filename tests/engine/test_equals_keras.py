@@ -29,7 +29,9 @@ def trained(model: keras.Model, data: Any, **options: Any) -> tuple[keras.Model,
     return keras.models.load_model(result.model_path / "model.keras", compile=False), result
 
 
-def fitted(model: keras.Model, optimizer: Any, loss: Any, *data: Any, **options: Any) -> keras.Model:
+def fitted(
+    model: keras.Model, optimizer: Any, loss: Any, *data: Any, **options: Any
+) -> keras.Model:
     model.compile(optimizer=optimizer, loss=loss)
     model.fit(*data, batch_size=32, shuffle=False, verbose=0, **options)
     return model
@@ -74,9 +76,7 @@ def test_weights_equal_fit_with_sample_weights(points: Any) -> None:
     ours, _ = trained(
         model, (features, labels, weights), loss=cross_entropy(), optimizer="sgd", num_epochs=2
     )
-    theirs = fitted(
-        twin, "sgd", cross_entropy(), features, labels, sample_weight=weights, epochs=2
-    )
+    theirs = fitted(twin, "sgd", cross_entropy(), features, labels, sample_weight=weights, epochs=2)
     assert_same_weights(ours, theirs)
 
 
@@ -98,7 +98,9 @@ def test_weights_equal_fit_when_a_function_returns_a_loss_an_example(points: Any
 def two_by_two() -> keras.Model:
     wide, deep = keras.Input((4,), name="wide"), keras.Input((2,), name="deep")
     joined = L.Concatenate()([L.Dense(6, activation="tanh")(wide), deep])
-    return keras.Model([wide, deep], {"kind": L.Dense(3, name="kind")(joined), "size": L.Dense(1)(joined)})
+    return keras.Model(
+        [wide, deep], {"kind": L.Dense(3, name="kind")(joined), "size": L.Dense(1)(joined)}
+    )
 
 
 def test_weights_equal_fit_with_several_inputs_and_outputs(points: Any) -> None:

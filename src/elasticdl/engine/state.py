@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from elasticdl.contract.spec import Spec
 from elasticdl.engine.explain import explain_loss
 from elasticdl.engine.inputs import Minibatch, bind_features, split_minibatch
+from elasticdl.engine.names import name_variables
 from elasticdl.errors import ContractError, DataError
 
 if TYPE_CHECKING:
@@ -31,14 +32,17 @@ class TrainingModel:
     Args:
       spec: what the user wrote.
       element: a first minibatch of real data; a subclassed model has no variables before it sees one.
+      trains: whether it needs an optimizer.
     """
 
-    def __init__(self, spec: Spec, element: Any) -> None:
+    def __init__(self, spec: Spec, element: Any, *, trains: bool = True) -> None:
         self.spec = spec
         self.model: keras.Model = spec.build_model()
         batch = split_minibatch(element)
         self.bind = bind_features(self.model, batch.features)
-        self.optimizer: keras.optimizers.Optimizer = spec.make_optimizer()
+        self._optimizer: keras.optimizers.Optimizer | None = (
+            spec.make_optimizer() if trains else None
+        )
         self._user_loss = spec.loss if _is_function(spec.loss) else None
         self._compile()
         self._try_loss(batch)
@@ -46,9 +50,15 @@ class TrainingModel:
     def _compile(self) -> None:
         """Give Keras the optimizer and, when it is one of its own, the loss."""
         loss = None if self._user_loss is not None else self.spec.loss
-        if loss is not None or getattr(self.model, "optimizer", None) is not self.optimizer:
-            self.model.compile(optimizer=self.optimizer, loss=loss)
-        self.optimizer.build(self.model.trainable_variables)
+        if self._optimizer is not None or loss is not None:
+            self.model.compile(optimizer=self._optimizer, loss=loss)
+        if self._optimizer is not None:
+            self._optimizer.build(self.model.trainable_variables)
+
+    @property
+    def optimizer(self) -> keras.optimizers.Optimizer:
+        assert self._optimizer is not None, "made without training"
+        return self._optimizer
 
     def _try_loss(self, batch: Minibatch) -> None:
         """Find labels and outputs that do not fit each other before anything is written."""
@@ -88,18 +98,7 @@ class TrainingModel:
     @property
     def variables(self) -> dict[str, keras.Variable]:
         """Everything that training changes, by a name that is the same in every process."""
-        named: dict[str, keras.Variable] = {}
-        for prefix, variables in (
-            ("model", self.model.variables),
-            ("optimizer", self.optimizer.variables),
-        ):
-            for variable in variables:
-                name = key = f"{prefix}/{variable.path}"
-                number = 1
-                while key in named:  # Keras lets two layers of a subclassed model share a path
-                    key, number = f"{name}_{number}", number + 1
-                named[key] = variable
-        return named
+        return name_variables(self.model, self._optimizer)
 
     def save(self) -> dict[str, np.ndarray[Any, Any]]:
         """A copy of every variable."""

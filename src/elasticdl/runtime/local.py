@@ -139,7 +139,7 @@ def evaluate(config: JobConfig, objects: Mapping[str, Any]) -> Result:
     spec = _load(config, objects)
     source = _open(config, spec, "validation_data", objects)
     with _pipeline(config, spec, source, Mode.EVALUATION) as pipeline:
-        training = TrainingModel(spec, _first_minibatch(pipeline, source, config))
+        training = TrainingModel(spec, _first_minibatch(pipeline, source, config), trains=False)
         _start_from(config, training)
         evaluator = Evaluator(training, pipeline, lambda: _ledger(config, source, 1))
         events = Events(make_progress())
@@ -198,7 +198,11 @@ def _load(config: JobConfig, objects: Mapping[str, Any]) -> Spec:
             "No model was given. Name one with --model_def=file.name, in --model_zoo=DIR."
         )
     return load_spec(
-        model, model_zoo=config.model_zoo, model_params=config.model_params, **overrides
+        model,
+        model_zoo=config.model_zoo,
+        model_params=config.model_params,
+        training=config.command == "train",
+        **overrides,
     )
 
 

@@ -1,0 +1,416 @@
+"""Training as a user relies on it: repeatable, resumable, stoppable, and told in events.jsonl."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import elasticdl
+from elasticdl.callbacks import EarlyStopping, LearningRateScheduler, MaxStepsStopping
+from elasticdl.errors import (
+    ContractError,
+    CorruptData,
+    DataError,
+    InvalidValue,
+    NonFiniteLoss,
+    NotFound,
+    OutputExists,
+    UnknownName,
+)
+
+L = keras.layers
+LOSS = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+
+def make_model() -> keras.Model:
+    return keras.Sequential(
+        [keras.Input((4,)), L.Dense(8, activation="relu"), L.Dropout(0.5), L.Dense(3)]
+    )
+
+
+def shuffled(dataset: Any, mode: Any) -> Any:
+    return dataset.shuffle(50) if mode == "training" else dataset
+
+
+def train(data: Any, model: Any = make_model, **options: Any) -> elasticdl.Result:
+    defaults = {
+        "loss": LOSS,
+        "optimizer": "adam",
+        "minibatch_size": 32,
+        "num_minibatches_per_task": 3,
+        "seed": 5,
+        "dataset_fn": shuffled,
+    }
+    return elasticdl.train(model, data, **{**defaults, **options})
+
+
+def weights(result: elasticdl.Result) -> list[Any]:
+    assert result.model_path is not None
+    model = keras.models.load_model(result.model_path / "model.keras", compile=False)
+    return list(model.get_weights())
+
+
+def events(result: elasticdl.Result) -> list[dict[str, Any]]:
+    assert result.output is not None
+    return [json.loads(line) for line in (result.output / "events.jsonl").read_text().splitlines()]
+
+
+def assert_bit_identical(one: list[Any], other: list[Any]) -> None:
+    for mine, theirs in zip(one, other, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_weights_are_bit_identical_when_the_seed_is_the_same(points: Any) -> None:
+    first, again, other = (train(points, num_epochs=2, seed=seed) for seed in (5, 5, 6))
+    assert_bit_identical(weights(first), weights(again))
+    assert any((a != b).any() for a, b in zip(weights(first), weights(other), strict=True))
+
+
+def test_shuffle_differs_between_epochs_and_leases(points: Any) -> None:
+    seen: list[list[float]] = []
+
+    def watched(dataset: Any, mode: Any) -> Any:
+        return dataset.shuffle(1000).map(lambda x, y: (tf.numpy_function(note, [x], tf.float32), y))
+
+    def note(x: Any) -> Any:
+        seen.append(float(x[0]))
+        return x
+
+    class Shaped(keras.Model):
+        def __init__(self) -> None:
+            super().__init__()
+            self.dense = L.Dense(3)
+
+        def call(self, x: Any) -> Any:
+            return self.dense(tf.ensure_shape(x, [None, 4]))
+
+    features = np.arange(64, dtype=np.float32)[:, None].repeat(4, 1)
+    train(
+        (features, np.zeros(64, int)),
+        Shaped,
+        dataset_fn=watched,
+        num_epochs=2,
+        minibatch_size=16,
+        num_minibatches_per_task=2,
+        shuffle_tasks=False,
+    )
+    leases = [seen[-128:][i : i + 32] for i in range(0, 128, 32)]
+    first, second = leases[0], leases[2]
+    assert sorted(first) == sorted(second) == list(range(32))
+    assert first != second
+    assert [x - 32 for x in leases[1]] != first
+
+
+def test_events_tell_the_run_when_it_completes(points: Any) -> None:
+    result = train(
+        points, num_epochs=2, validation_data=points, evaluation_steps=4, log_loss_steps=2
+    )
+    told = events(result)
+    assert told[0]["event"] == "run_started" and told[0]["records"] == 333
+    assert told[-1] == {**told[-1], "event": "run_ended", "status": "completed"}
+    audits = [e for e in told if e["event"] == "epoch_audit"]
+    assert [(e["epoch"], e["records"], e["applied_once"]) for e in audits] == [
+        (0, 333, True),
+        (1, 333, True),
+    ]
+    steps = [e for e in told if e["event"] == "step"]
+    assert steps[-1]["step"] == 2 * 11  # ceil(333 / 32), the last of 96 * 3 + 45
+    assert all(e["loss"] > 0 and e["examples_per_s"] > 0 for e in steps)
+    assert [e["step"] for e in told if e["event"] == "evaluation"] == [4, 8, 11, 12, 16, 20, 22]
+    assert all("loss" in e["metrics"] for e in told if e["event"] == "evaluation")
+    assert all(isinstance(e["time"], float) for e in told)
+    assert list((result.output or Path()).glob("tensorboard/*/events.out.tfevents*"))
+
+
+@pytest.mark.parametrize("stop", [1, 4, 7, 11, 13, 20])
+def test_resumed_training_ends_with_the_same_bits(points: Any, stop: int) -> None:
+    whole = train(points, num_epochs=2, output="whole")
+    train(points, num_epochs=2, output="cut", max_step=stop, checkpoint_steps=stop)
+    resumed = train(points, num_epochs=2, output="cut", resume=True)
+    assert resumed.steps == whole.steps
+    assert_bit_identical(weights(whole), weights(resumed))
+    assert resumed.history == whole.history
+    audits = [e for e in events(resumed) if e["event"] == "epoch_audit"]
+    assert {e["epoch"] for e in audits} == {0, 1}
+
+
+def test_oldest_checkpoints_are_dropped_when_there_are_more_than_to_keep(points: Any) -> None:
+    result = train(points, checkpoint_steps=2, keep_checkpoint_max=2)
+    names = sorted(p.name for p in (result.output or Path()).glob("checkpoints/*"))
+    assert names == ["step-00000008", "step-00000010"]
+    everything = train(points, checkpoint_steps=2, keep_checkpoint_max=0)
+    assert len(list((everything.output or Path()).glob("checkpoints/*"))) == 5
+
+
+def test_altered_checkpoint_is_skipped_for_the_one_before(points: Any) -> None:
+    train(points, output="run", checkpoint_steps=4, max_step=8)
+    newest = Path("run/checkpoints/step-00000008/tensors.safetensors")
+    content = bytearray(newest.read_bytes())
+    content[-1] ^= 1
+    newest.write_bytes(content)
+    result = train(points, output="run", resume=True)
+    told = events(result)
+    assert any(e["event"] == "warning" and "checksum" in e["message"] for e in told)
+    assert [e["step"] for e in told if e["event"] == "run_started"] == [0, 4]
+
+
+def test_training_starts_from_another_runs_weights(points: Any) -> None:
+    train(points, output="first", checkpoint_steps=11)
+    frozen = train(
+        points, checkpoint_dir_for_init="first/checkpoints", optimizer=keras.optimizers.SGD(0.0)
+    )
+    first = keras.models.load_model("first/model/model.keras", compile=False)
+    assert_bit_identical(weights(frozen), first.get_weights())
+
+
+def test_training_stops_when_the_steps_are_used_up(points: Any) -> None:
+    for options in ({"max_step": 5}, {"callbacks": [MaxStepsStopping(5)]}):
+        result = train(points, num_epochs=3, **options)
+        assert (result.steps, result.status) == (5, "stopped")
+
+
+def test_early_stopping_looks_at_every_evaluation(points: Any) -> None:
+    stopping = EarlyStopping("loss", patience=2, mode="max")  # the loss falls: no gain
+    result = train(
+        points, num_epochs=5, validation_data=points, evaluation_steps=3, callbacks=[stopping]
+    )
+    assert (result.steps, result.status) == (9, "stopped")
+
+
+def test_early_stopping_says_what_there_is_when_its_metric_is_not(points: Any) -> None:
+    with pytest.raises(KeyError, match="watches 'auc', but the evaluation gives loss"):
+        train(points, validation_data=points, callbacks=[EarlyStopping("auc")])
+
+
+def test_keras_callbacks_see_what_fit_shows_them(points: Any) -> None:
+    class Recorder(keras.callbacks.Callback):
+        def __init__(self) -> None:
+            super().__init__()
+            self.calls: list[tuple[str, Any]] = []
+
+        def on_train_begin(self, logs: Any = None) -> None:
+            self.calls.append(("begin", None))
+
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            self.calls.append(("batch", batch))
+            assert logs["loss"] > 0
+
+        def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+            self.calls.append(("epoch", sorted(logs)))
+
+        def on_train_end(self, logs: Any = None) -> None:
+            self.calls.append(("end", None))
+
+    recorder = Recorder()
+    stopping = keras.callbacks.EarlyStopping(monitor="val_loss", mode="max", patience=1)
+    result = train(points, num_epochs=9, validation_data=points, callbacks=[recorder, stopping])
+    assert result.status == "stopped" and result.steps == 22
+    assert recorder.calls[0] == ("begin", None) and recorder.calls[-1] == ("end", None)
+    assert [batch for what, batch in recorder.calls if what == "batch"] == list(range(22))
+    assert ("epoch", ["loss", "val_loss"]) in recorder.calls
+
+
+def test_learning_rate_follows_the_schedule_by_step(points: Any) -> None:
+    rates: list[float] = []
+
+    class Spy(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+            rates.append(float(self.model.optimizer.learning_rate))
+
+    schedule = LearningRateScheduler(lambda step: 0.1 / (step + 1))
+    train(points, max_step=4, callbacks=[schedule, Spy()])
+    assert rates == pytest.approx([0.1, 0.05, 0.1 / 3, 0.025])
+
+
+def test_strings_and_ragged_features_train() -> None:
+    words = np.array(["a b", "c", "a c b", "b"] * 20, dtype=object)
+    labels = np.array([0, 1, 0, 1] * 20, dtype=np.float32)
+
+    def dataset_fn(dataset: Any, mode: Any) -> Any:
+        def parse(text: Any, label: Any) -> Any:
+            split = tf.strings.split(text)
+            ids = tf.strings.to_hash_bucket_fast(split, 16)
+            return {"ids": tf.RaggedTensor.from_tensor(ids[None, :])[0], "text": text}, label
+
+        return dataset.map(parse)
+
+    class Bag(keras.Model):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embedding = L.Embedding(16, 4)
+            self.lookup = L.StringLookup(vocabulary=["a b", "c"], output_mode="one_hot")
+            self.dense = L.Dense(1)
+
+        def call(self, inputs: Any) -> Any:
+            ids = inputs["ids"]
+            dense = ids.to_tensor() if isinstance(ids, tf.RaggedTensor) else ids
+            bag = tf.reduce_sum(self.embedding(dense), axis=1)
+            return self.dense(tf.concat([bag, self.lookup(inputs["text"])], axis=1))
+
+    result = train(
+        (words, labels),
+        Bag,
+        loss=keras.losses.BinaryCrossentropy(from_logits=True),
+        dataset_fn=dataset_fn,
+        num_epochs=10,
+        optimizer=keras.optimizers.Adam(0.1),
+    )
+    assert result.history["loss"][-1] < 0.5 * result.history["loss"][0]
+
+
+def test_records_may_be_filtered_out(points: Any) -> None:
+    result = train(points, dataset_fn=lambda dataset, mode: dataset.filter(lambda x, y: y == 1))
+    audit = next(e for e in events(result) if e["event"] == "epoch_audit")
+    assert audit["records"] == 333 and audit["applied_once"]
+
+
+def test_filtering_everything_out_is_an_error(points: Any) -> None:
+    with pytest.raises(DataError, match="left none of the 333 records"):
+        train(points, dataset_fn=lambda dataset, mode: dataset.filter(lambda x, y: y > 7))
+
+
+def test_loss_that_is_not_finite_stops_and_says_at_which_step(points: Any) -> None:
+    features, labels = points
+    features[200] = np.nan
+    with pytest.raises(
+        NonFiniteLoss, match=r"nan at step 7, in the records \[192, 288\) of memory"
+    ):
+        smooth = keras.Sequential([keras.Input((4,)), L.Dense(3)])
+        train((features, labels), smooth, shuffle_tasks=False, dataset_fn=None, output="run")
+    told = [json.loads(line) for line in Path("run/events.jsonl").read_text().splitlines()]
+    assert told[-1]["status"] == "failed" and "nan at step 7" in told[-1]["error"]
+    assert not Path("run/model").exists()
+
+
+def test_output_with_an_earlier_run_is_refused(points: Any) -> None:
+    train(points, output="run")
+    before = Path("run/model/model.keras").read_bytes()
+    with pytest.raises(OutputExists, match="holds an earlier run.*--resume.*--overwrite"):
+        train(points, output="run", seed=9)
+    assert Path("run/model/model.keras").read_bytes() == before
+    train(points, output="run", seed=9, overwrite=True)
+    assert Path("run/model/model.keras").read_bytes() != before
+
+
+def test_failed_run_that_saved_nothing_may_be_repeated(points: Any) -> None:
+    def broken(labels: Any, output: Any) -> Any:
+        if not tf.executing_eagerly():
+            raise RuntimeError("a slip in the loss")
+        return tf.reduce_mean(output)
+
+    with pytest.raises(RuntimeError, match="a slip"):
+        train(points, output="run", loss=broken)
+    assert train(points, output="run").status == "completed"
+
+
+def test_output_that_holds_other_files_is_refused(points: Any) -> None:
+    Path("mine").mkdir()
+    Path("mine/thesis.txt").write_text("precious")
+    with pytest.raises(OutputExists, match="thesis.txt"):
+        train(points, output="mine", overwrite=True)
+    assert [p.name for p in Path("mine").iterdir()] == ["thesis.txt"]
+
+
+def test_two_runs_at_once_in_one_directory_are_refused(points: Any) -> None:
+    from elasticdl.artifacts.run_directory import RunDirectory
+
+    other = RunDirectory("run")
+    other.take(resume=False, job={})
+    with pytest.raises(OutputExists, match="Another run is writing"):
+        train(points, output="run", overwrite=True)
+    other.release()
+    assert train(points, output="run", overwrite=True).status == "completed"
+
+
+def test_resume_needs_a_run_with_a_checkpoint(points: Any) -> None:
+    with pytest.raises(NotFound, match="no run to resume"):
+        train(points, output="nothing", resume=True)
+    train(points, output="run")
+    with pytest.raises(NotFound, match="no checkpoint to resume from"):
+        train(points, output="run", resume=True)
+
+
+def test_checkpoint_of_another_model_says_what_differs(points: Any) -> None:
+    train(points, output="run", checkpoint_steps=5)
+    wide = keras.Sequential([keras.Input((4,)), L.Dense(9), L.Dense(3)])
+    with pytest.raises(DataError, match=r"another model: .*(shape|missing)"):
+        train(points, wide, checkpoint_dir_for_init="run/checkpoints")
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (np.zeros((333, 2), int), r"labels:  int64 of shape \(32, 2\)"),
+        (np.array(["x"] * 333, dtype=object), r"labels:  string of shape"),
+        (np.full(333, 0.5, np.float32).astype(object), "labels|values"),
+    ],
+    ids=["shape", "type", "mixed"],
+)
+def test_labels_that_do_not_fit_are_named(points: Any, labels: Any, message: str) -> None:
+    with pytest.raises((ContractError, DataError), match=message):
+        train((points[0], labels), output="run")
+    assert not Path("run").exists()
+
+
+def test_unknown_option_names_the_nearest(points: Any) -> None:
+    with pytest.raises(UnknownName, match="Did you mean 'num_epochs'"):
+        train(points, num_epoch=2)
+    with pytest.raises(InvalidValue, match="smallest that makes sense is 1"):
+        train(points, num_epochs=0)
+
+
+def test_debug_runs_the_users_code_eagerly(points: Any) -> None:
+    eager: set[str] = set()
+
+    def loss(labels: Any, output: Any) -> Any:
+        if tf.executing_eagerly():
+            eager.add(f"loss {float(output[0, 0]) > -1e9}")
+        return keras.losses.sparse_categorical_crossentropy(labels, output, from_logits=True)
+
+    def dataset_fn(dataset: Any, mode: Any) -> Any:
+        def parse(x: Any, y: Any) -> Any:
+            if tf.executing_eagerly():
+                eager.add(f"map {x.numpy().shape}")
+            return x, y
+
+        return dataset.map(parse)
+
+    try:
+        result = train(points, loss=loss, dataset_fn=dataset_fn, debug=True, max_step=3)
+    finally:
+        tf.config.run_functions_eagerly(False)
+        tf.data.experimental.disable_debug_mode() if hasattr(
+            tf.data.experimental, "disable_debug_mode"
+        ) else None
+    assert result.steps == 3
+    assert eager == {"loss True", "map (4,)"}
+
+
+def test_trained_model_is_evaluated_to_the_same_number(points: Any) -> None:
+    result = train(points, validation_data=points, output="run", num_epochs=2)
+    again = elasticdl.evaluate(
+        make_model, points, loss=LOSS, trained_model="run", minibatch_size=50
+    )
+    assert again.metrics == pytest.approx(result.metrics, rel=1e-5)
+
+
+def test_trained_model_that_is_missing_or_torn_is_named(points: Any) -> None:
+    with pytest.raises(NotFound, match="no trained model in nowhere"):
+        elasticdl.evaluate(make_model, points, loss=LOSS, trained_model="nowhere")
+    train(points, output="run")
+    parameters = Path("run/model/params.safetensors")
+    parameters.write_bytes(parameters.read_bytes()[:100])
+    with pytest.raises(CorruptData, match="cannot be read"):
+        elasticdl.evaluate(make_model, points, loss=LOSS, trained_model="run")
+
+
+def test_result_shows_itself(points: Any) -> None:
+    result = train(points, validation_data=points)
+    assert "validation loss" in str(result) and "<table>" in result._repr_html_()
+    assert str(result.output) in str(result)
