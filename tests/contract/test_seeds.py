@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tensorflow as tf
-from seeds import MISSING, examples, model_def, seed_files
 
 from elasticdl.contract.load import load_spec
 from elasticdl.contract.mode import Mode
 from elasticdl.contract.spec import Spec
+from seeds import MISSING, examples, model_def, seed_files
 
 FILES = dict(seed_files())
 pytestmark = pytest.mark.skipif(not FILES, reason=MISSING)

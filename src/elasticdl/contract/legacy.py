@@ -147,6 +147,8 @@ def to_keras(old: Any) -> keras.optimizers.Optimizer:
         )
     keras_name, attributes = _EQUIVALENTS[name]
     settings = {argument: getattr(old, attribute) for argument, attribute in attributes.items()}
+    if isinstance(settings["learning_rate"], int):
+        settings["learning_rate"] = float(settings["learning_rate"])
     if name == "AdagradOptimizer":
         # TensorFlow 1 added nothing under the root.
         settings["epsilon"] = 0.0

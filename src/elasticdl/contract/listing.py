@@ -82,6 +82,12 @@ class _File:
             for target in n.targets
             if isinstance(target, ast.Name)
         }
+        self._imported = {
+            alias.asname or alias.name
+            for n in tree.body
+            if isinstance(n, ast.ImportFrom)
+            for alias in n.names
+        }
         self._form = FIRST if self._is_first() else FUNCTIONS
 
     def model(self, node: ast.stmt) -> Found | None:
@@ -102,10 +108,8 @@ class _File:
         if "ElasticDLSpec" in bases and "create_model" in methods:
             kept = tuple(a for a in arguments if a[0] != "context")
             return node.name, SPEC, kept
-        has_loss = "default_loss" in self._members(node) or "loss" in {
-            *self._functions,
-            *self._assigned,
-        }
+        beside = {*self._functions, *self._assigned, *self._imported}
+        has_loss = "default_loss" in self._members(node) or "loss" in beside
         if bases & {"Model", "Sequential"} and has_loss:
             return node.name, KERAS_CLASS, arguments
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from elasticdl.contract.bind import Bound, Role, bind, describe, parameters
+from elasticdl.contract.bind import Bound, Role, bind, describe
 from elasticdl.contract.legacy import hand_labels
 from elasticdl.contract.spec import LossFn, Tensors
 from elasticdl.errors import ContractError, UnknownName, nearest
@@ -41,9 +41,10 @@ def bind_loss(loss: Any) -> LossFn | Any:
             "a Keras loss or "
             "its name, for example 'mse'."
         )
-    if parameters(loss) == []:
+    bound = bind("loss", loss, (LABELS, OUTPUTS, _WEIGHT))
+    if not bound.takes("labels") and not bound.takes("outputs"):
         return bind_loss(loss())
-    return _UserLoss(bind("loss", loss, (LABELS, OUTPUTS, _WEIGHT)))
+    return _UserLoss(bound)
 
 
 def _checked_name(name: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from elasticdl.contract.bind import bind, describe, parameters
+from elasticdl.contract.bind import Bound, bind, describe
 from elasticdl.contract.legacy import hand_labels
 from elasticdl.contract.loss import LABELS, OUTPUTS
 from elasticdl.contract.spec import MetricDef, Tensors, ValuesFn
@@ -26,13 +26,14 @@ def bind_metrics(eval_metrics_fn: Any) -> tuple[Definitions, ValuesFn | None]:
         return (lambda: ()), None
     if not callable(eval_metrics_fn):
         return (lambda: metric_defs(eval_metrics_fn)), None
-    if not parameters(eval_metrics_fn):
+    bound = bind("eval_metrics_fn", eval_metrics_fn, (LABELS, OUTPUTS))
+    if not bound.takes("labels") and not bound.takes("outputs"):
         return (lambda: metric_defs(eval_metrics_fn())), None
-    return (lambda: ()), _values_of(eval_metrics_fn)
+    return (lambda: ()), _values_of(bound)
 
 
-def _values_of(fn: Callable[..., Any]) -> ValuesFn:
-    bound = bind("eval_metrics_fn", fn, (LABELS, OUTPUTS))
+def _values_of(bound: Bound) -> ValuesFn:
+    fn = bound.fn
 
     def metric_values(labels: Tensors, outputs: Tensors) -> Mapping[str, Any]:
         values = bound(labels=hand_labels(fn, labels), outputs=outputs)

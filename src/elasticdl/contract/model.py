@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -29,24 +30,27 @@ class Models:
         self._where = where
         self._last: keras.Model | None = None
         self._is_spare = False
+        # A pipeline traces the dataset in a thread of its own.
+        self._lock = threading.RLock()
 
     def build(self) -> keras.Model:
-        if self._last is not None and self._is_spare:
+        with self._lock:
+            if self._last is None or not self._is_spare:
+                self._last = self._checked(self.make())
             self._is_spare = False
             return self._last
-        self._last = self._checked(self.make())
-        return self._last
 
     def look(self) -> keras.Model:
         """A model to inspect, built now if there is none yet."""
-        if self._last is None:
-            import tensorflow as tf
+        import tensorflow as tf
 
-            # Datasets are traced in graphs; the model's variables must not belong to one.
-            with tf.init_scope():
-                self._last = self._checked(self.make())
-            self._is_spare = True
-        return self._last
+        with self._lock:
+            if self._last is None:
+                # Datasets are traced in graphs; the model's variables must not belong to one.
+                with tf.init_scope():
+                    self._last = self._checked(self.make())
+                self._is_spare = True
+            return self._last
 
     def _checked(self, model: Any) -> keras.Model:
         import keras
@@ -93,7 +97,9 @@ def split_params(
     for given in LEARNING_RATE_NAMES:
         if given not in params or not (name := _learning_rate_of(optimizer)):
             continue
-        for_optimizer[name] = params[given]
+        # Keras refuses a whole number for a learning rate.
+        rate = params[given]
+        for_optimizer[name] = float(rate) if isinstance(rate, int) else rate
         if not _model_wants(model, given):
             del for_model[given]
     return for_model, for_optimizer

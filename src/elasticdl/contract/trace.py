@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 from types import TracebackType
 
 __all__ = ["without_machinery"]
 
-_OURS = str(Path(__file__).resolve().parent)
+_MACHINERY = (
+    str(Path(__file__).resolve().parent),
+    str(Path(str(importlib.__file__)).parent),
+    "<frozen importlib",
+)
 
 
 def without_machinery(trace: TracebackType | None) -> TracebackType | None:
@@ -16,6 +21,6 @@ def without_machinery(trace: TracebackType | None) -> TracebackType | None:
         return None
     rest = without_machinery(trace.tb_next)
     filename = trace.tb_frame.f_code.co_filename
-    if filename.startswith((_OURS, "<frozen importlib")):
+    if filename.startswith(_MACHINERY):
         return rest
     return TracebackType(rest, trace.tb_frame, trace.tb_lasti, trace.tb_lineno)

@@ -52,13 +52,10 @@ class Zoo:
         parts = self._parts(name, what)
         for length in range(len(parts), 0, -1):
             path = self._importer.locate(parts[:length])
-            if path is not None and not (path.is_dir() and length == len(parts)):
+            # A plain directory is no module, and holds an attribute only by way of its files.
+            if path is not None and not (path.is_dir() and length != len(parts) - 1):
                 return self._inside(path, parts[:length], parts[length:], what)
         raise self._no_such_file(name, parts, what)
-
-    def has_file(self, name: str) -> bool:
-        """Whether the first part of a dotted name is a file or directory of the zoo."""
-        return self._importer.locate(name.split(".")[:1]) is not None
 
     def _parts(self, name: str, what: str) -> list[str]:
         parts = name.split(".")
