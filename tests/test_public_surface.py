@@ -16,6 +16,7 @@ SURFACE = [
     "Result",
     "__version__",
     "callbacks",
+    "errors",
     "evaluate",
     "train",
 ]
@@ -40,7 +41,7 @@ def test_every_name_is_there_when_asked_for(name: str) -> None:
 
 
 def test_every_lazy_name_is_exported() -> None:
-    assert {*elasticdl._HOMES, "callbacks", "__version__"} == set(elasticdl.__all__)
+    assert {*elasticdl._HOMES, *elasticdl._MODULES, "__version__"} == set(elasticdl.__all__)
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

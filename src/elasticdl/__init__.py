@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from elasticdl import callbacks
+    from elasticdl import callbacks, errors
     from elasticdl.api import Result, evaluate, train
     from elasticdl.contract.elasticdl_spec import ElasticDLSpec
     from elasticdl.contract.mode import Mode
@@ -26,10 +26,12 @@ __all__ = [
     "Result",
     "__version__",
     "callbacks",
+    "errors",
     "evaluate",
     "train",
 ]
 
+_MODULES = ("callbacks", "errors")
 _HOMES = {
     "AbstractDataReader": "elasticdl.data.readers.custom",
     "ElasticDLError": "elasticdl.errors",
@@ -42,8 +44,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "callbacks":
-        return importlib.import_module("elasticdl.callbacks")
+    if name in _MODULES:
+        return importlib.import_module(f"elasticdl.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'elasticdl' has no attribute {name!r}")
     value = getattr(importlib.import_module(_HOMES[name]), name)

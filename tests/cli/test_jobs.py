@@ -199,6 +199,9 @@ def test_data_is_prepared_and_inspected(tmp_path: Path, capsys: pytest.CaptureFi
     found = json.loads(capsys.readouterr().out)
     assert (found["num_records"], found["records"]) == (5, ["line 0"])
     assert [shard["num_records"] for shard in found["shards"]] == [2, 2, 1]
+    assert main(["data", "inspect", str(shards), "--num_records=1"]) == 0
+    assert capsys.readouterr().out.endswith("record 0\n  line 0\n")
+    assert main(["data", "inspect", str(shards), "--num_records=-1"]) == 2
 
 
 def test_preparing_fails_kindly_when_the_model_has_no_function_for_it(

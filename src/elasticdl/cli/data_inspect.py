@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from elasticdl.cli.table import columns, size
+from elasticdl.errors import InvalidValue
 from elasticdl.job.parse import parse_int, parse_params
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ def inspect(path: str, data_reader_params: str, num_records: str, as_json: bool)
     """
     params = parse_params("data_reader_params", data_reader_params)
     wanted = parse_int("num_records", num_records)
+    if wanted < 0:
+        raise InvalidValue(f"Invalid num_records {num_records!r}: give 0 or more.")
     from elasticdl.data.inspect import inspect as look_into
 
     found = look_into(path, params, wanted)
@@ -59,9 +62,10 @@ def _text(found: Inspection) -> str:
 
 
 def _record(number: int, record: dict[str, Any] | str) -> str:
-    fields = record.items() if isinstance(record, dict) else [("", record)]
-    lines = columns([f"record {number}", ""], [[f"  {name}", str(value)] for name, value in fields])
-    return lines
+    if not isinstance(record, dict):
+        return f"record {number}\n  {record}"
+    rows = [[f"  {name}", str(value)] for name, value in record.items()]
+    return columns([f"record {number}", ""], rows)
 
 
 def _counted(number: int, noun: str) -> str:
