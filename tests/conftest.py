@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from elasticdl.quiet import load_tensorflow
+
+# Test modules import TensorFlow themselves: their subprocesses and they are to be as quiet as users'.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 ROOT = Path(__file__).resolve().parent.parent
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import keras
 
+from elasticdl.errors import InvalidValue, UnknownName, nearest
+
 __all__ = ["EarlyStopping", "LearningRateScheduler", "MaxStepsStopping"]
 
 
@@ -63,7 +65,7 @@ class EarlyStopping(keras.callbacks.Callback):  # type: ignore[misc]
     ) -> None:
         super().__init__()
         if mode not in ("min", "max"):
-            raise ValueError(f"Invalid mode {mode!r}: give 'min' or 'max'.")
+            raise InvalidValue(f"Invalid mode {mode!r}: give 'min' or 'max'.")
         self.metric, self.patience, self.mode, self.min_delta = metric, patience, mode, min_delta
         self._best: float | None = None
         self._since_best = 0
@@ -71,9 +73,9 @@ class EarlyStopping(keras.callbacks.Callback):  # type: ignore[misc]
     def on_test_end(self, logs: dict[str, Any] | None = None) -> None:
         value = (logs or {}).get(self.metric)
         if value is None:
-            raise KeyError(
-                f"EarlyStopping watches {self.metric!r}, but the evaluation gives "
-                f"{', '.join(logs or {}) or 'nothing'}."
+            raise UnknownName(
+                f"EarlyStopping watches {self.metric!r}, which the evaluation does not give. "
+                f"{nearest(self.metric, logs or {})}"
             )
         sign = 1.0 if self.mode == "max" else -1.0
         if self._best is None or sign * (value - self._best) > self.min_delta:

@@ -191,42 +191,6 @@ def test_a_users_error_in_a_dataset_function_is_theirs(load) -> None:
 
 # --- the form of features ---
 
-CALLS = {
-    "def call(self, inputs): return self.d(inputs)": False,
-    "def call(self, inputs): return self.d(inputs['x'])": True,
-    "def call(self, inputs): return self.d(inputs[KEY])": True,
-}
-
-
-@pytest.mark.parametrize(("call", "wants_dict"), CALLS.items())
-def test_a_single_feature_is_bare_unless_the_model_asks_by_key(
-    load, call: str, wants_dict: bool
-) -> None:
-    spec = load(
-        "KEY = 'x'",
-        "class Net(keras.Model):\n    def __init__(self):\n        super().__init__()",
-        f"        self.d = keras.layers.Dense(1)\n    {call}\nmodel = Net()",
-        LOSS,
-        OPTIMIZER,
-        "def feed(dataset, mode): return dataset.map(lambda x, y: ({'x': x}, y))",
-    )
-    model = spec.build_model()
-    for features, _ in spec.batches(pairs(), Mode.TRAINING, None, 3):
-        assert isinstance(features, dict) is wants_dict
-        assert model(features).shape == (3, 1)
-
-
-@pytest.mark.parametrize("inputs", ["i", "{'x': i}"])
-def test_a_functional_model_gets_the_form_of_its_inputs(load, inputs: str) -> None:
-    spec = load(
-        f"i = keras.Input((1,), name='x')\nmodel = keras.Model({inputs}, keras.layers.Dense(1)(i))",
-        LOSS,
-        OPTIMIZER,
-        "def feed(dataset, mode): return dataset.map(lambda x, y: ({'x': x}, y))",
-    )
-    for features, _ in spec.batches(pairs(), Mode.TRAINING, None, 3):
-        assert spec.build_model()(features).shape == (3, 1)
-
 
 def test_the_model_that_was_looked_at_is_the_one_that_is_built(load) -> None:
     spec = load(

@@ -108,6 +108,15 @@ class RunDirectory:
                     _remove(self.path / name)
                 write_atomically(self.job, json.dumps(job, indent=2, default=str) + "\n")
 
+    @contextmanager
+    def held(self, *, resume: bool, job: Mapping[str, Any]) -> Iterator[None]:
+        """`take` it, and let go of it at the end."""
+        self.take(resume=resume, job=job)
+        try:
+            yield
+        finally:
+            self.release()
+
     def _hold(self) -> None:
         lock = (self.path / ".lock").open("w")
         try:

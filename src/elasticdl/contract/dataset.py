@@ -6,23 +6,19 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from elasticdl.contract.bind import Role, bind, describe, parameters
-from elasticdl.contract.features import bare_single_feature, features_only
 from elasticdl.contract.mode import Mode
 from elasticdl.contract.spec import Batches
 from elasticdl.errors import ContractError
 
 if TYPE_CHECKING:
-    import keras
     import tensorflow as tf
 
-__all__ = ["bind_dataset", "finished", "plain_batches"]
+__all__ = ["PlainBatches", "bind_dataset", "finished"]
 
 _DATASET = Role.of("dataset", "ds", "data", "records", "raw_dataset")
 _MODE = Role.of("mode")
 _METADATA = Role.of("metadata", "meta", "_metadata")
 _TRAINING = Role.of("training", "is_training", by_name=True)
-
-Look = Callable[[], "keras.Model"]
 
 
 class _TrainingFlag(str):
@@ -32,7 +28,7 @@ class _TrainingFlag(str):
         return str(self) == Mode.TRAINING.value
 
 
-def bind_dataset(fn: Any, look: Look) -> Batches:
+def bind_dataset(fn: Any) -> Batches:
     """Batches of `dataset_fn(dataset, mode[, metadata])` or `(dataset, training)`."""
     if not callable(fn):
         raise ContractError(
@@ -42,7 +38,12 @@ def bind_dataset(fn: Any, look: Look) -> Batches:
     bound = bind("dataset_fn", fn, _roles(fn))
 
     def batches(
-        records: tf.data.Dataset, mode: Mode, metadata: Any, batch_size: int
+        records: tf.data.Dataset,
+        mode: Mode,
+        metadata: Any,
+        batch_size: int,
+        *,
+        ragged: bool = False,
     ) -> tf.data.Dataset:
         import tensorflow as tf
 
@@ -55,7 +56,7 @@ def bind_dataset(fn: Any, look: Look) -> Batches:
                 "tf.data.Dataset: "
                 "end the function with `return dataset`."
             )
-        return finished(dataset.batch(batch_size), mode, look)
+        return finished(_stacked(dataset, batch_size, ragged), mode)
 
     return batches
 
@@ -68,26 +69,38 @@ def _roles(fn: Callable[..., Any]) -> tuple[Role, ...]:
     return (_DATASET, _MODE, _METADATA, _TRAINING)
 
 
-def plain_batches(look: Look) -> Batches:
+class PlainBatches:
     """Batches of records that are examples already, such as arrays."""
 
-    def batches(
-        records: tf.data.Dataset, mode: Mode, metadata: Any, batch_size: int
+    def __call__(
+        self,
+        records: tf.data.Dataset,
+        mode: Mode,
+        metadata: Any,
+        batch_size: int,
+        *,
+        ragged: bool = False,
     ) -> tf.data.Dataset:
-        element = records.element_spec
+        return self.finish(_stacked(records, batch_size, ragged), mode)
+
+    def finish(self, batches: tf.data.Dataset, mode: Mode) -> tf.data.Dataset:
+        """For a source that cuts minibatches itself."""
+        element = batches.element_spec
         if mode != Mode.PREDICTION and not isinstance(element, tuple):
             raise ContractError(
                 "There is no dataset_fn, and the records are not (features, labels) pairs but "
                 f"{element}. Add a "
                 "function dataset_fn(dataset, mode) that returns a dataset of such pairs."
             )
-        return finished(records.batch(batch_size), mode, look)
-
-    return batches
+        return finished(batches, mode)
 
 
-def finished(dataset: tf.data.Dataset, mode: Mode, look: Look) -> tf.data.Dataset:
-    """The last touches that every form needs."""
-    if mode == Mode.PREDICTION:
-        dataset = features_only(dataset)
-    return bare_single_feature(dataset, look)
+def _stacked(dataset: tf.data.Dataset, batch_size: int, ragged: bool) -> tf.data.Dataset:
+    return dataset.ragged_batch(batch_size) if ragged else dataset.batch(batch_size)
+
+
+def finished(dataset: tf.data.Dataset, mode: Mode) -> tf.data.Dataset:
+    """For prediction, of (features, labels) only the features."""
+    if mode == Mode.PREDICTION and isinstance(dataset.element_spec, tuple):
+        return dataset.map(lambda features, *rest: features)
+    return dataset

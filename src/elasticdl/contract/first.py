@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from elasticdl.contract.bind import describe, parameters
-from elasticdl.contract.dataset import Look, finished
+from elasticdl.contract.dataset import finished
 from elasticdl.contract.mode import Mode
 from elasticdl.contract.records import Record, blank, rows_of
 from elasticdl.contract.spec import Batches
@@ -29,6 +29,7 @@ __all__ = ["Column", "Columns", "first_batches", "is_first_input"]
 
 Shape = tuple[int | None, ...]
 InputFn = Callable[[list[Record]], Any]
+Look = Callable[[], "keras.Model"]
 
 
 @dataclass(frozen=True)
@@ -92,9 +93,17 @@ class _FirstBatches:
         self._features = features
         self._labels = labels
         self._look = look
+        self.failure: Exception | None = None
+        """What the user's function raised last, with its traceback."""
 
     def __call__(
-        self, records: tf.data.Dataset, mode: Mode, metadata: Any, batch_size: int
+        self,
+        records: tf.data.Dataset,
+        mode: Mode,
+        metadata: Any,
+        batch_size: int,
+        *,
+        ragged: bool = False,
     ) -> tf.data.Dataset:
         import tensorflow as tf
 
@@ -103,7 +112,12 @@ class _FirstBatches:
         decode = rows_of(records.element_spec, getattr(metadata, "column_names", None))
 
         def run(*arrays: Any) -> list[Any]:
-            return self._call(decode(*arrays), shapes, mode)
+            try:
+                return self._call(decode(*arrays), shapes, mode)
+            except Exception as error:
+                # TensorFlow would keep only its text.
+                self.failure = error
+                raise
 
         def load(*batch: Any) -> Any:
             types = [tf.as_dtype(c.dtype) for c in columns]
@@ -111,7 +125,7 @@ class _FirstBatches:
             values = [tf.ensure_shape(v, s) for v, s in zip(values, shapes, strict=False)]
             return self._packed(values, mode)
 
-        return finished(records.batch(batch_size).map(load), mode, self._look)
+        return finished(records.batch(batch_size).map(load), mode)
 
     def _call(self, rows: list[Record], shapes: Sequence[Shape | None], mode: Mode) -> list[Any]:
         """Run the user's function on a batch; its arrays in the order of the columns."""
@@ -141,8 +155,9 @@ class _FirstBatches:
 
     def _packed(self, values: list[Any], mode: Mode) -> Any:
         count = len(self._features)
-        names = self._input_names()
-        features = dict(zip(names, values[:count], strict=True))
+        features: Any = dict(zip(self._input_names(), values[:count], strict=True))
+        if count == 1:
+            features = values[0]
         if mode == Mode.PREDICTION:
             return features
         labels = values[count:]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from elasticdl.contract.bind import describe
-from elasticdl.contract.dataset import bind_dataset, plain_batches
+from elasticdl.contract.dataset import PlainBatches, bind_dataset
 from elasticdl.contract.first import Columns, first_batches, is_first_input
 from elasticdl.contract.loss import bind_loss
 from elasticdl.contract.metrics import bind_metrics
@@ -103,10 +103,10 @@ def _required(pieces: Pieces, part: str, training: bool) -> Any:
 def _batches(pieces: Pieces) -> Batches:
     fn = pieces.dataset_fn
     if fn is None:
-        return plain_batches(pieces.models.look)
+        return PlainBatches()
     if callable(fn) and is_first_input(fn):
         return first_batches(fn, pieces.columns, pieces.models.look, pieces.where)
-    return bind_dataset(fn, pieces.models.look)
+    return bind_dataset(fn)
 
 
 def _callbacks(given: Any) -> Callable[[], Sequence[keras.callbacks.Callback]]:

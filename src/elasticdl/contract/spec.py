@@ -36,11 +36,18 @@ class Batches(Protocol):
     """The user's dataset function with the batching that belongs to its form.
 
     Training and evaluation yield `(features, labels)` or `(features, labels, sample_weight)`;
-    prediction yields features alone.
+    prediction yields features alone. With `ragged`, records of varying shape are batched as
+    RaggedTensors.
     """
 
     def __call__(
-        self, records: tf.data.Dataset, mode: Mode, metadata: Any, batch_size: int
+        self,
+        records: tf.data.Dataset,
+        mode: Mode,
+        metadata: Any,
+        batch_size: int,
+        *,
+        ragged: bool = False,
     ) -> tf.data.Dataset: ...
 
 

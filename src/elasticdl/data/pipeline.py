@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from elasticdl.contract.dataset import PlainBatches
 from elasticdl.contract.mode import Mode
 from elasticdl.contract.spec import Batches
 from elasticdl.data.ledger import Lease
@@ -41,26 +42,45 @@ class Pipeline:
     """
 
     def __init__(
-        self, source: Source, batches: Batches, mode: Mode, batch_size: int, seed: int
+        self,
+        source: Source,
+        batches: Batches,
+        mode: Mode,
+        batch_size: int,
+        seed: int,
     ) -> None:
-        import tensorflow as tf
-
+        self._ragged = False
         self._source = source
         self._batches = batches
         self._mode = mode
         self._batch_size = batch_size
         self._seed = seed
+        self._is_sliced = isinstance(source, ArraySource) and isinstance(batches, PlainBatches)
         self._element_spec: Any = None
         self._failure: BaseException | None = None
         self._numbers = {shard.name: i for i, shard in enumerate(source.shards)}
         self._names = [shard.name for shard in source.shards]
-        self._build = tf.function(
-            self._dataset_variant,
-            input_signature=[tf.TensorSpec([], tf.int64)] * 4,
-            autograph=False,
-        )
+        self._trace_anew()
         self._ahead = ThreadPoolExecutor(max_workers=1, thread_name_prefix="elasticdl-ahead")
         self._prepared: tuple[Lease, Future[Any]] | None = None
+
+    def _trace_anew(self) -> None:
+        import tensorflow as tf
+
+        signature = [tf.TensorSpec([], tf.int64)] * 4
+        self._build: Any = tf.function(
+            self._dataset_variant, input_signature=signature, autograph=False
+        )
+
+    @property
+    def ragged(self) -> bool:
+        """Whether records of a minibatch may differ in shape."""
+        return self._ragged
+
+    @ragged.setter
+    def ragged(self, value: bool) -> None:
+        self._ragged = value
+        self._trace_anew()
 
     def open(self, lease: Lease) -> Any:
         """A `tf.data.Iterator` over the lease's minibatches, after those that it skips."""
@@ -79,12 +99,12 @@ class Pipeline:
         self._ahead.shutdown(wait=True, cancel_futures=True)
         self._prepared = None
 
-    def reraise(self, error: BaseException) -> None:
-        """Raise what the reader or the user's reader raised, when that is what `error` is about.
+    def reraise(self) -> None:
+        """Raise what the reader or the user's own code raised, when it was that which failed.
 
         TensorFlow turns a Python exception inside a dataset into an error of its own and keeps only its text.
         """
-        failure, self._failure = self._failure, None
+        failure = self._failure or getattr(self._batches, "failure", None)
         if failure is not None:
             raise failure from None
 
@@ -108,17 +128,28 @@ class Pipeline:
         with warnings.catch_warnings():
             # That a map inherits the run's seed is what we want.
             warnings.filterwarnings("ignore", message="Seed .* from outer graph")
-            records = self._records(shard, start, end)
-            dataset = self._batches(records, self._mode, self._source.metadata, self._batch_size)
+            dataset = self._minibatches(shard, start, end)
         if not tf.executing_eagerly():
             _reseed_shuffles(tf.compat.v1.get_default_graph(), seed)
         options = tf.data.Options()
         options.deterministic = True
         options.experimental_warm_start = True
         options.autotune.enabled = False
-        dataset = dataset.prefetch(_depth(dataset.element_spec)).with_options(options)
+        if not self._is_sliced:  # slicing memory costs less than handing over between threads
+            dataset = dataset.prefetch(_depth(dataset.element_spec))
+        dataset = dataset.with_options(options)
         self._element_spec = dataset.element_spec
         return tf.data.experimental.to_variant(dataset)
+
+    def _minibatches(self, shard: tf.Tensor, start: tf.Tensor, end: tf.Tensor) -> tf.data.Dataset:
+        if self._is_sliced:
+            assert isinstance(self._source, ArraySource) and isinstance(self._batches, PlainBatches)
+            sliced = _sliced_batches(self._source, start, end, self._batch_size)
+            return self._batches.finish(sliced, self._mode)
+        records = self._records(shard, start, end)
+        return self._batches(
+            records, self._mode, self._source.metadata, self._batch_size, ragged=self._ragged
+        )
 
     def _records(self, shard: tf.Tensor, start: tf.Tensor, end: tf.Tensor) -> tf.data.Dataset:
         import tensorflow as tf
@@ -170,6 +201,27 @@ def _slices(source: ArraySource, start: tf.Tensor, end: tf.Tensor) -> tf.data.Da
     return tf.data.Dataset.from_tensor_slices(
         tf.nest.map_structure(lambda t: t[start:end], source.tensors)
     )
+
+
+def _sliced_batches(
+    source: ArraySource, start: tf.Tensor, end: tf.Tensor, batch_size: int
+) -> tf.data.Dataset:
+    """The same in minibatches at once, for records that need no function of the user's."""
+    import tensorflow as tf
+
+    full = (end - start) // batch_size
+    middle = start + full * batch_size
+
+    def whole(array: tf.Tensor) -> tf.Tensor:
+        shape = tf.concat([[full, batch_size], tf.shape(array, tf.int64)[1:]], 0)
+        rows = tf.reshape(array[start:middle], shape)
+        rows.set_shape([None, batch_size, *array.shape[1:]])
+        return rows
+
+    batches = tf.nest.map_structure(whole, source.tensors)
+    rest = tf.nest.map_structure(lambda array: array[middle:end], source.tensors)
+    last = tf.data.Dataset.from_tensors(rest).take(tf.cast(middle < end, tf.int64))
+    return tf.data.Dataset.from_tensor_slices(batches).concatenate(last)
 
 
 def _reseed_shuffles(graph: Any, seed: tf.Tensor) -> None:

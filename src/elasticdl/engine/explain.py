@@ -13,7 +13,11 @@ from elasticdl.errors import ContractError, DataError, ElasticDLError
 if TYPE_CHECKING:
     from elasticdl.engine.inputs import Minibatch
 
-__all__ = ["explain_loss", "reading"]
+__all__ = ["UnevenShapes", "explain_loss", "reading"]
+
+
+class UnevenShapes(DataError):
+    """Records that cannot be stacked into a dense minibatch."""
 
 
 @contextmanager
@@ -24,12 +28,12 @@ def reading(pipeline: Pipeline) -> Iterator[None]:
     try:
         yield
     except tf.errors.OpError as error:
-        pipeline.reraise(error)
+        pipeline.reraise()
         message = _first_line(error)
-        if "Cannot batch tensors with different shapes" in message:
-            raise DataError(
-                f"The records of a minibatch have different shapes: {message} Make them alike in the dataset "
-                "function, or return them as tf.RaggedTensor."
+        if "Cannot batch tensors with" in message or "Cannot add tensor to the batch" in message:
+            raise UnevenShapes(
+                f"The records of a minibatch have different shapes: {message} Make them alike in the "
+                "dataset function."
             ) from error
         raise
 

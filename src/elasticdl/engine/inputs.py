@@ -66,7 +66,10 @@ def bind_features(model: keras.Model, features: Any) -> Bind:
         model(features, training=False)
         return _as_is
     if names := _input_names(model):
-        bind = _only if len(features) == len(names) == 1 else _by_name(names, features)
+        if len(features) == len(names) == 1 and not _takes_dict(model):
+            bind: Bind = _only
+        else:
+            bind = _by_name(names, features, as_dict=len(names) > 1 or _takes_dict(model))
         model(bind(features), training=False)
         return bind
     if len(features) > 1:
@@ -92,23 +95,29 @@ def _only(features: dict[str, Any]) -> Any:
     return value
 
 
-def _by_name(names: list[str], features: dict[str, Any]) -> Bind:
+def _by_name(names: list[str], features: dict[str, Any], *, as_dict: bool) -> Bind:
     missing = [name for name in names if name not in features]
     if missing:
         raise ContractError(
             f"The model's inputs are {', '.join(names)}, but the dataset yields the features "
             f"{', '.join(features)}: {', '.join(missing)} is missing. Name the inputs like the features."
         )
+    if not as_dict:
+        return lambda given: given[names[0]]
     return lambda given: {name: given[name] for name in names}
 
 
 def _input_names(model: keras.Model) -> list[str]:
     """The names of a functional or sequential model's inputs; none for a subclassed one."""
-    try:
-        inputs = model.inputs
-    except (AttributeError, ValueError):
+    inputs = getattr(model, "inputs", None)
+    if not inputs:
         return []
-    return [tensor.name for tensor in inputs] if inputs else []
+    return list(model.input) if _takes_dict(model) else [tensor.name for tensor in inputs]
+
+
+def _takes_dict(model: keras.Model) -> bool:
+    """Whether a model that has inputs was made with a dict of them."""
+    return isinstance(getattr(model, "input", None), dict)
 
 
 def _describe(element: Any) -> str:

@@ -151,7 +151,7 @@ class JobConfig:
         64, "Records in a minibatch.", group="Data", type="int", minimum=1
     )
     num_minibatches_per_task: int = _option(
-        64, "Minibatches in a task, the unit of work.", group="Data", type="int", minimum=1
+        256, "Minibatches in a task, the unit of work.", group="Data", type="int", minimum=1
     )
     num_epochs: int = _train(
         1, "Passes over the training data.", group="Data", type="int", minimum=1

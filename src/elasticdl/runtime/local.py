@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import random
 import shlex
 import time
@@ -22,8 +23,8 @@ from elasticdl.data.pipeline import Pipeline
 from elasticdl.data.registry import open_source
 from elasticdl.data.source import Source
 from elasticdl.engine.callbacks import Callbacks
-from elasticdl.engine.evaluator import Evaluator
-from elasticdl.engine.explain import reading
+from elasticdl.engine.evaluator import Evaluation, Evaluator
+from elasticdl.engine.explain import UnevenShapes, reading
 from elasticdl.engine.state import TrainingModel, seed_everything
 from elasticdl.engine.trainer import Plan, Trainer
 from elasticdl.errors import DataError, InvalidValue, NotFound
@@ -37,6 +38,21 @@ from elasticdl.tracking.tensorboard import TensorBoard
 
 __all__ = ["evaluate", "train"]
 
+MODEL_OPTIONS = (
+    "model_zoo",
+    "model_def",
+    "model_params",
+    "dataset_fn",
+    "loss",
+    "eval_metrics_fn",
+    "custom_data_reader",
+    "data_reader_params",
+)
+"""The options that say what a model is and how it reads its records."""
+
+PEEK_RECORDS = 256
+"""Enough records to see whether their shapes vary."""
+
 
 def train(config: JobConfig, objects: Mapping[str, Any]) -> Result:
     """Train a model. `objects` are real Python objects in the place of the config's names."""
@@ -44,19 +60,18 @@ def train(config: JobConfig, objects: Mapping[str, Any]) -> Result:
     directory.check(resume=config.resume, overwrite=config.overwrite)
     config = _with_seed(config, directory)
     assert config.seed is not None
-    _start(config)
-    spec = _load(config, objects)
-    source = _open(config, spec, "training_data", objects)
-    validation = _open_optional(config, spec, "validation_data", objects)
-    with _pipeline(config, spec, source, Mode.TRAINING) as pipeline:
-        training = TrainingModel(spec, _first_minibatch(pipeline, source, config))
-        _start_from(config, training)
-        with _evaluator(config, training, validation) as evaluator:
-            directory.take(resume=config.resume, job=config.to_json())
-            try:
+    with _started(config):
+        spec = _load(config, objects)
+        source = _open(config, spec, "training_data", objects)
+        validation = _open_optional(config, spec, "validation_data", objects)
+        with _pipeline(config, spec, source, Mode.TRAINING) as pipeline:
+            training = TrainingModel(spec, _first_minibatch(pipeline, source, config))
+            _start_from(config, training)
+            with (
+                _evaluator(config, training, validation, pipeline.ragged) as evaluator,
+                directory.held(resume=config.resume, job=config.to_json()),
+            ):
                 return _train(config, directory, training, pipeline, source, evaluator)
-            finally:
-                directory.release()
 
 
 def _train(
@@ -134,28 +149,35 @@ def _train(
 def evaluate(config: JobConfig, objects: Mapping[str, Any]) -> Result:
     """Evaluate a trained model on the validation data."""
     started = time.monotonic()
-    config = replace(config, seed=config.seed or 0)
-    _start(config)
-    spec = _load(config, objects)
-    source = _open(config, spec, "validation_data", objects)
-    with _pipeline(config, spec, source, Mode.EVALUATION) as pipeline:
-        training = TrainingModel(spec, _first_minibatch(pipeline, source, config), trains=False)
-        _start_from(config, training)
-        evaluator = Evaluator(training, pipeline, lambda: _ledger(config, source, 1))
-        events = Events(make_progress())
-        events.emit("run_started", command="evaluate", records=0, num_epochs=1)
-        try:
-            evaluation = evaluator.evaluate(
-                lambda done, total: events.emit("evaluation_progress", records=done, total=total)
-            )
-        finally:
-            events.close()
+    config = replace(_as_trained(config, objects), seed=config.seed or 0)
+    with _started(config):
+        spec = _load(config, objects)
+        source = _open(config, spec, "validation_data", objects)
+        with _pipeline(config, spec, source, Mode.EVALUATION) as pipeline:
+            element = _first_minibatch(pipeline, source, config)
+            training = TrainingModel(spec, element, trains=False)
+            _start_from(config, training)
+            evaluation = _evaluate(config, training, pipeline, source)
     return Result(
         command="evaluate",
         status="completed",
         metrics=evaluation.metrics,
         seconds=time.monotonic() - started,
     )
+
+
+def _evaluate(
+    config: JobConfig, training: TrainingModel, pipeline: Pipeline, source: Source
+) -> Evaluation:
+    evaluator = Evaluator(training, pipeline, lambda: _ledger(config, source, 1))
+    events = Events(make_progress())
+    events.emit("run_started", command="evaluate")
+    try:
+        return evaluator.evaluate(
+            lambda done, total: events.emit("evaluation_progress", records=done, total=total)
+        )
+    finally:
+        events.close()
 
 
 class _EmittingCheckpoints:
@@ -170,15 +192,23 @@ class _EmittingCheckpoints:
         self._events.emit("checkpoint", step=step, path=str(path))
 
 
-def _start(config: JobConfig) -> None:
+@contextlib.contextmanager
+def _started(config: JobConfig) -> Iterator[None]:
+    """TensorFlow loaded and seeded; with `--debug`, running eagerly until the job is done."""
     load_tensorflow()
     import tensorflow as tf
+    from tensorflow.python.data.ops import debug_mode  # the public switch can only be turned on
 
-    tf.config.run_functions_eagerly(config.debug)
-    if config.debug:
-        tf.data.experimental.enable_debug_mode()
     assert config.seed is not None
     seed_everything(config.seed)
+    before = tf.config.functions_run_eagerly()
+    tf.config.run_functions_eagerly(config.debug)
+    debug_mode.toggle_debug_mode(config.debug)
+    try:
+        yield
+    finally:
+        tf.config.run_functions_eagerly(before)
+        debug_mode.toggle_debug_mode(False)
 
 
 def _load(config: JobConfig, objects: Mapping[str, Any]) -> Spec:
@@ -239,12 +269,13 @@ def _pipeline(config: JobConfig, spec: Spec, source: Source, mode: Mode) -> Iter
 
 @contextlib.contextmanager
 def _evaluator(
-    config: JobConfig, training: TrainingModel, source: Source | None
+    config: JobConfig, training: TrainingModel, source: Source | None, ragged: bool
 ) -> Iterator[Evaluator | None]:
     if source is None:
         yield None
         return
     with _pipeline(config, training.spec, source, Mode.EVALUATION) as pipeline:
+        pipeline.ragged = ragged
         yield Evaluator(training, pipeline, lambda: _ledger(config, source, 1))
 
 
@@ -261,18 +292,38 @@ def _ledger(config: JobConfig, source: Source, num_epochs: int, shuffle: bool = 
 
 def _first_minibatch(pipeline: Pipeline, source: Source, config: JobConfig) -> Any:
     """A minibatch to build the model on: of a few records if that gives one, else of whole leases."""
-    few = Ledger(source.shards[:1], records_per_lease=config.minibatch_size)
-    for ledger in (few, _ledger(config, source, 1)):
-        while lease := ledger.lease():
-            with reading(pipeline):
-                for element in pipeline.open(lease):
-                    return element
-            if ledger is few:
-                break
+    few = Ledger(source.shards[:1], records_per_lease=max(config.minibatch_size, PEEK_RECORDS))
+    first = few.lease()
+    assert first is not None
+    try:
+        with reading(pipeline):
+            minibatches = list(pipeline.open(first))
+    except UnevenShapes:
+        if pipeline.ragged:
+            raise
+        pipeline.ragged = True
+        return _first_minibatch(pipeline, source, config)
+    if minibatches:
+        return minibatches[0]
+    ledger = _ledger(config, source, 1)
+    while lease := ledger.lease():
+        with reading(pipeline):
+            for minibatch in pipeline.open(lease):
+                return minibatch
     raise DataError(
-        f"The dataset function left none of the {_ledger(config, source, 1).records_per_epoch} records. "
+        f"The dataset function left none of the {ledger.records_per_epoch} records. "
         "Look at what it filters out."
     )
+
+
+def _as_trained(config: JobConfig, objects: Mapping[str, Any]) -> JobConfig:
+    """What was not said anew about the model is as it was in its training, from its job.json."""
+    job = Path(config.trained_model or "", "job.json")
+    if not config.trained_model or config.model_def or "model" in objects or not job.exists():
+        return config
+    trained = json.loads(job.read_text(encoding="utf-8"))
+    kept = {name: trained[name] for name in MODEL_OPTIONS if name in trained}
+    return replace(config, **{n: v for n, v in kept.items() if not getattr(config, n)})
 
 
 def _start_from(config: JobConfig, training: TrainingModel) -> None:
@@ -331,8 +382,6 @@ def _with_seed(config: JobConfig, directory: RunDirectory) -> JobConfig:
     if config.seed is not None:
         return config
     if config.resume:
-        import json
-
         return replace(config, seed=json.loads(directory.job.read_text())["seed"])
     return replace(config, seed=random.SystemRandom().getrandbits(31))
 
@@ -351,11 +400,8 @@ def _next_steps(
     output = shlex.quote(str(directory.path))
     if status == "interrupted":
         return (("go on", f"the same command with --resume --output={output}"),)
-    model = [f"--model_zoo={shlex.quote(config.model_zoo)}"] if config.model_zoo else []
-    model += [f"--model_def={config.model_def}"] if config.model_def else []
     data = f"--validation_data={shlex.quote(config.validation_data or 'PATH')}"
-    evaluation = ["elasticdl evaluate", *model, data, f"--trained_model={output}"]
     return (
         ("see the curves", f"tensorboard --logdir={shlex.quote(str(directory.tensorboard))}"),
-        ("evaluate it", " ".join(evaluation)),
+        ("evaluate it", f"elasticdl evaluate {data} --trained_model={output}"),
     )

@@ -8,6 +8,8 @@ from typing import Any
 
 __all__ = ["TensorBoard"]
 
+FLUSH_S = 5
+
 
 class TensorBoard:
     """Writes the curves of `step` and `evaluation` events: train/loss, validation/accuracy, ..."""
@@ -31,8 +33,9 @@ class TensorBoard:
         import tensorflow as tf
 
         if run not in self._writers:
-            self._writers[run] = tf.summary.create_file_writer(str(self._directory / run))
+            self._writers[run] = tf.summary.create_file_writer(
+                str(self._directory / run), flush_millis=1000 * FLUSH_S
+            )
         with self._writers[run].as_default(step):
             for name, value in values.items():
                 tf.summary.scalar(name, value)
-        self._writers[run].flush()

@@ -1,0 +1,64 @@
+"""`make bench`: speed and memory as ratios against a peer, measured in one run.
+
+Each benchmark is a file beside this one, run in a process of its own, that prints JSON: a list of
+{"name", "ours", "peer", "unit", "ratio", "goal"}. Name some to run only those: `python bench/run.py train`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+BENCHMARKS = ("train", "read", "memory", "startup")
+
+
+def run(name: str) -> list[dict]:
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    done = subprocess.run(
+        [sys.executable, str(HERE / f"{name}.py")],
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        sys.exit(f"{name} failed:\n{done.stderr}")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def show(rows: list[dict]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("benchmark", "ours", "peer", "ratio", "goal", "")
+    for row in rows:
+        met = row["ratio"] >= row["goal"] if row["more_is_better"] else row["ratio"] <= row["goal"]
+        sign = "at least" if row["more_is_better"] else "at most"
+        unit = row["unit"]
+        table.add_row(
+            row["name"],
+            f"{row['ours']:,.4g} {unit}",
+            f"{row['peer']:,.4g} {unit}",
+            f"{row['ratio']:.2f}",
+            f"{sign} {row['goal']:g}",
+            "met" if met else "MISSED",
+        )
+    Console(width=130).print(table)
+
+
+def main() -> None:
+    rows: list[dict] = []
+    for name in sys.argv[1:] or BENCHMARKS:
+        print(f"running {name} ...", file=sys.stderr, flush=True)
+        rows += run(name)
+    show(rows)
+    results = HERE / "results.json"
+    results.write_text(json.dumps(rows, indent=2) + "\n")
+    print(f"written: {results}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
