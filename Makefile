@@ -14,7 +14,7 @@ demo: $(INSTALLED)
 	$(BIN)/elasticdl train $(MODEL) \
 	  --training_data=$(DIGITS)/train --validation_data=$(DIGITS)/test \
 	  --num_epochs=3 --output=demo_run --overwrite
-	$(BIN)/elasticdl evaluate $(MODEL) --trained_model=demo_run --data=$(DIGITS)/test
+	$(BIN)/elasticdl evaluate --trained_model=demo_run --data=$(DIGITS)/test
 
 test: $(INSTALLED)
 	$(BIN)/pytest
