@@ -18,7 +18,7 @@ def load_tensorflow() -> None:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ.setdefault("KERAS_BACKEND", "tensorflow")
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-    with _stderr_held_back():
+    with _said("Loading TensorFlow ..."), _stderr_held_back():
         import keras
         import tensorflow as tf
 
@@ -32,6 +32,17 @@ def load_tensorflow() -> None:
             "set KERAS_BACKEND=tensorflow."
         )
     tf.get_logger().setLevel("ERROR")
+
+
+@contextmanager
+def _said(what: str) -> Iterator[None]:
+    """Seconds pass: on a terminal say why, and wipe it away after."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    print(what, end="\r", file=sys.stderr, flush=True)
+    yield
+    print(" " * len(what), end="\r", file=sys.stderr, flush=True)
 
 
 @contextmanager

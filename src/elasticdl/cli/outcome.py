@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import click
@@ -17,7 +18,21 @@ INTERRUPTED = 130
 
 def report(result: Result) -> int:
     """Print a job's result and return its exit code."""
-    click.echo(str(result))
+    if sys.stdout.isatty():
+        _table(result)
+    else:
+        click.echo(str(result))
     for purpose, command in result.next_steps:
         click.echo(f"\nTo {purpose}:\n  {command}")
     return INTERRUPTED if result.status == "interrupted" else 0
+
+
+def _table(result: Result) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(show_header=False)
+    for name, value in result.rows:
+        table.add_row(Text(name, style="bold"), Text(value))
+    Console().print(table)

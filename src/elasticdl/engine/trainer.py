@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from elasticdl.data.ledger import Lease, Ledger
 from elasticdl.data.pipeline import Pipeline
 from elasticdl.engine.callbacks import Callbacks
-from elasticdl.engine.evaluator import Evaluation, Evaluator
+from elasticdl.engine.evaluator import Evaluator
 from elasticdl.engine.explain import reading
 from elasticdl.engine.pace import Pace
 from elasticdl.engine.state import TrainingModel
@@ -101,7 +101,7 @@ class Trainer:
         while not self._ledger.is_done and not self._should_stop():
             self._run_epoch()
         if self._needs_evaluation and self.stop_reason != "interrupted":
-            self._evaluate()
+            self._evaluate("end")
         self._callbacks.train_end(self._logs())
         self.stop_reason = self.stop_reason or "completed"
 
@@ -123,7 +123,7 @@ class Trainer:
         )
         self._log_step(epoch)
         if self._needs_evaluation:
-            self._evaluate()
+            self._evaluate("epoch")
         self._end_epoch(epoch)
 
     def _run_lease(self, lease: Lease) -> None:
@@ -198,7 +198,7 @@ class Trainer:
             and self._pace.may_evaluate(plan.evaluation_start_delay_s, plan.evaluation_throttle_s)
         ):
             self._log_step(epoch)
-            self._evaluate()
+            self._evaluate("steps")
         if _is_due(step, plan.checkpoint_steps) and self._saved_at < step:
             self.save_checkpoint()
 
@@ -219,7 +219,7 @@ class Trainer:
     def _needs_evaluation(self) -> bool:
         return self._evaluator is not None and self.progress.evaluated_at < self.progress.step
 
-    def _evaluate(self) -> Evaluation:
+    def _evaluate(self, occasion: str) -> None:
         assert self._evaluator is not None
         self._callbacks.evaluation_begin()
         started = time.monotonic()
@@ -233,13 +233,13 @@ class Trainer:
         self._emit(
             "evaluation",
             step=self.progress.step,
+            occasion=occasion,
             examples=evaluation.examples,
             seconds=round(time.monotonic() - started, 3),
             metrics=evaluation.metrics,
         )
         self._callbacks.evaluation_end(dict(evaluation.metrics))
         self._pace.evaluated()
-        return evaluation
 
     def _logs(self) -> dict[str, float]:
         progress = self.progress

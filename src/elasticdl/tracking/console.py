@@ -42,7 +42,7 @@ class PlainProgress:
             )
         elif kind == "epoch":
             self._say(f"epoch {event['epoch'] + 1}/{self._epochs} done  {_numbers(event)}")
-        elif kind == "evaluation":
+        elif kind == "evaluation" and event["occasion"] != "epoch":  # the epoch's line has it
             self._say(f"evaluation at step {event['step']}  {_numbers(event['metrics'])}")
         elif kind == "checkpoint":
             self._say(f"checkpoint at step {event['step']}: {event['path']}")
@@ -126,7 +126,8 @@ class LiveProgress:
         if self._bar is not None and self._evaluation is not None:
             self._bar.remove_task(self._evaluation)
         self._evaluation = None
-        self._print(f"evaluation at step {event['step']}  {_numbers(event['metrics'])}")
+        if event["occasion"] != "epoch":  # the epoch's own line has it
+            self._print(f"evaluation at step {event['step']}  {_numbers(event['metrics'])}")
 
     def _on_epoch(self, event: Mapping[str, Any]) -> None:
         self._print(f"epoch {event['epoch'] + 1}/{self._epochs} done  {_numbers(event)}")
