@@ -1,0 +1,1 @@
+"""The documentation, run: what a page says to type works, and prints what the page shows."""

@@ -1,0 +1,133 @@
+"""A reader who does what a page says, from its first block to its last, in one directory."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import runpy
+import shlex
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+from elasticdl.cli.main import main
+from .blocks import ROOT, Block
+
+_NUMBER = re.compile(r"\d[\d,.:]*(?:e[-+]\d+)?")
+
+
+class Screen(io.StringIO):
+    """What is printed; it can press Ctrl-C when it sees a word."""
+
+    def __init__(self, interrupt_at: str = "") -> None:
+        super().__init__()
+        self._interrupt_at = interrupt_at
+
+    def write(self, text: str) -> int:
+        if self._interrupt_at and self._interrupt_at in text:
+            self._interrupt_at = ""
+            signal.raise_signal(signal.SIGINT)
+        return super().write(text)
+
+
+class Reader:
+    """Follows one page. What a block printed is what the `text` block after it must show."""
+
+    def __init__(self) -> None:
+        self._printed = ""
+        self._names: dict[str, Any] = {"__name__": "__main__"}
+        self._rules: dict[str, Callable[[Block], None]] = {
+            "bash": self._commands,
+            "python": self._python,
+            "json": self._json,
+            "text": self._shown,
+            "": lambda block: None,  # a drawing
+        }
+
+    def follow(self, block: Block) -> None:
+        assert block.language in self._rules, f"{block}: no rule for ```{block.language}"
+        assert block.hint in ("", "fails", "interrupted"), f"{block}: no rule for {block.hint!r}"
+        self._rules[block.language](block)
+
+    def _commands(self, block: Block) -> None:
+        expected = {"fails": block.value, "interrupted": "130"}.get(block.hint, "0")
+        commands = block.text.replace("\\\n", " ").splitlines()
+        screen = Screen(block.value if block.hint == "interrupted" else "")
+        with redirect_stdout(screen), redirect_stderr(screen):
+            codes = [_run(words) for c in commands if (words := shlex.split(c, comments=True))]
+        self._printed = screen.getvalue()
+        *before, last = codes
+        assert not any(before), f"{block}: {self._printed}"
+        assert last == int(expected), f"{block}: exit code {last}\n{self._printed}"
+
+    def _python(self, block: Block) -> None:
+        if block.file:
+            path = Path(block.file)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(block.text, encoding="utf-8")
+            compile(block.text, block.file, "exec")
+            return
+        screen = Screen()
+        code = compile("\n" * block.line + block.text, str(ROOT / block.page), "exec")
+        with redirect_stdout(screen), redirect_stderr(screen):
+            exec(code, self._names)  # noqa: S102
+        self._printed = screen.getvalue()
+
+    def _json(self, block: Block) -> None:
+        """One JSON value, or one a line."""
+        try:
+            json.loads(block.text)
+        except json.JSONDecodeError:
+            for line in block.text.splitlines():
+                json.loads(line)
+
+    def _shown(self, block: Block) -> None:
+        """Each line was printed, whatever its numbers; `...` stands for anything."""
+        printed = _plain(self._printed)
+        for line in block.text.splitlines():
+            for part in _plain(line).split("..."):
+                assert part.strip() in printed, f"{block}: {part!r} is not in\n{printed}"
+
+
+def _plain(text: str) -> str:
+    """Without numbers, directories and the width of columns, which differ from run to run."""
+    text = text.replace(f"{Path.cwd()}/", "")
+    return re.sub(r"[ \t]+", " ", _NUMBER.sub("#", text))
+
+
+def _run(words: list[str]) -> int:
+    """One command, in this process where that is the same."""
+    match words:
+        case ["elasticdl", *args] | ["python", "-m", "elasticdl.python.elasticdl.client", *args]:
+            return main(args)
+        case ["python", "-m", "pdb", *_]:
+            return _debugger(words)
+        case ["python", script] if script.endswith(".py"):
+            runpy.run_path(script, run_name="__main__")
+            return 0
+        case ["make", target]:
+            return 0 if f"\n{target}:" in (ROOT / "Makefile").read_text() else 1
+        case ["pip", "install", "-e", "."]:
+            return 0 if (ROOT / "pyproject.toml").exists() else 1
+        case ["tensorboard", option] if option.startswith("--logdir="):
+            return 0 if list(Path(option.removeprefix("--logdir=")).rglob("*tfevents*")) else 1
+        case [("head" | "cat" | "ls" | "tail" | "grep"), *_]:
+            done = subprocess.run(words, capture_output=True, text=True, check=False)
+            print(done.stdout, done.stderr)
+            return done.returncode
+    raise AssertionError(f"No rule for the command {shlex.join(words)}")
+
+
+def _debugger(words: list[str]) -> int:
+    """A session in a terminal: go on to the breakpoint, look around, leave."""
+    commands = "continue\nwhere\nquit\n"
+    done = subprocess.run(
+        [sys.executable, *words[1:]], input=commands, capture_output=True, text=True, check=False
+    )
+    print(done.stdout, done.stderr)
+    return done.returncode
