@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from elasticdl.cli.main import main
+
 from .blocks import ROOT, Block
 
 _NUMBER = re.compile(r"\d[\d,.:]*(?:e[-+]\d+)?")
