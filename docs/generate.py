@@ -38,8 +38,8 @@ elasticdl --version
 """
 
 CLUSTER = """\
-`--distribution_strategy` is `Local` so far: the job runs in this process. The other flags here belong to a cluster. They
-are accepted, so that a command need not be changed, and said to have no effect.
+`--distribution_strategy` is `Local` so far: the job runs in this process. The other flags here belong to a cluster.
+They are accepted, so that a command need not be changed, and said to have no effect.
 """
 
 
