@@ -4,6 +4,7 @@ A comment on the line before a block, which readers do not see, may say:
 
     <!-- fails: 2 -->           the block's last command ends with this exit code
     <!-- interrupted: WORD -->  Ctrl-C is pressed as soon as the command prints WORD
+    <!-- typed: A; B -->        these lines are typed to the command
 """
 
 from __future__ import annotations

@@ -52,10 +52,13 @@ class Reader:
 
     def follow(self, block: Block) -> None:
         assert block.language in self._rules, f"{block}: no rule for ```{block.language}"
-        assert block.hint in ("", "fails", "interrupted"), f"{block}: no rule for {block.hint!r}"
+        assert block.hint in ("", "fails", "interrupted", "typed"), f"{block}: no rule for a hint"
         self._rules[block.language](block)
 
     def _commands(self, block: Block) -> None:
+        if block.hint == "typed":
+            self._printed = _in_terminal(block)
+            return
         expected = {"fails": block.value, "interrupted": "130"}.get(block.hint, "0")
         commands = block.text.replace("\\\n", " ").splitlines()
         screen = Screen(block.value if block.hint == "interrupted" else "")
@@ -80,12 +83,14 @@ class Reader:
         self._printed = screen.getvalue()
 
     def _json(self, block: Block) -> None:
-        """One JSON value, or one a line."""
+        """One JSON value, or one a line. What an editor would start is started."""
         try:
-            json.loads(block.text)
+            value = json.loads(block.text)
         except json.JSONDecodeError:
-            for line in block.text.splitlines():
-                json.loads(line)
+            value = [json.loads(line) for line in block.text.splitlines()]
+        if isinstance(value, dict) and "configurations" in value:
+            for configuration in launched(value):
+                assert _run(configuration) == 0, f"{block}: {configuration}"
 
     def _shown(self, block: Block) -> None:
         """Each line was printed, whatever its numbers; `...` stands for anything."""
@@ -106,8 +111,6 @@ def _run(words: list[str]) -> int:
     match words:
         case ["elasticdl", *args] | ["python", "-m", "elasticdl.python.elasticdl.client", *args]:
             return main(args)
-        case ["python", "-m", "pdb", *_]:
-            return _debugger(words)
         case ["python", script] if script.endswith(".py"):
             runpy.run_path(script, run_name="__main__")
             return 0
@@ -124,11 +127,17 @@ def _run(words: list[str]) -> int:
     raise AssertionError(f"No rule for the command {shlex.join(words)}")
 
 
-def _debugger(words: list[str]) -> int:
-    """A session in a terminal: go on to the breakpoint, look around, leave."""
-    commands = "continue\nwhere\nquit\n"
-    done = subprocess.run(
-        [sys.executable, *words[1:]], input=commands, capture_output=True, text=True, check=False
-    )
-    print(done.stdout, done.stderr)
-    return done.returncode
+def launched(settings: dict[str, Any]) -> list[list[str]]:
+    """The commands of a launch.json, for the working directory."""
+    text = json.dumps(settings["configurations"]).replace("${workspaceFolder}", str(Path.cwd()))
+    return [["python", "-m", made["module"], *made["args"]] for made in json.loads(text)]
+
+
+def _in_terminal(block: Block) -> str:
+    """What a session shows in which the page's words are typed; in a process of its own."""
+    program, *args = shlex.split(block.text.replace("\\\n", " "))
+    assert program == "elasticdl", f"{block}: no rule for typing to {program}"
+    typed = "".join(f"{line.strip()}\n" for line in block.value.split(";"))
+    command = [sys.executable, "-m", "elasticdl", *args]
+    done = subprocess.run(command, input=typed, capture_output=True, text=True, check=False)
+    return done.stdout + done.stderr
