@@ -156,6 +156,11 @@ class Pipeline:
 
         if isinstance(self._source, ArraySource):
             return _slices(self._source, start, end)
+        if tf.executing_eagerly():
+            # In tf.data's debug mode a generator's functions are collected while it still runs.
+            chunks = list(self._chunks(shard, start, end))
+            whole = tf.nest.map_structure(lambda *parts: np.concatenate(parts), *chunks)
+            return tf.data.Dataset.from_tensor_slices(whole)
         signature = tf.nest.map_structure(
             lambda s: tf.TensorSpec([None, *s.shape], _tensor_type(s)), self._source.structure
         )

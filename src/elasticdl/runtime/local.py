@@ -30,6 +30,7 @@ from elasticdl.engine.trainer import Plan, Trainer
 from elasticdl.errors import DataError, InvalidValue, NotFound
 from elasticdl.job.config import JobConfig
 from elasticdl.quiet import load_tensorflow
+from elasticdl.runtime.debug import debugging
 from elasticdl.runtime.interrupt import Interrupt
 from elasticdl.runtime.result import Result
 from elasticdl.tracking.console import make_progress
@@ -196,19 +197,10 @@ class _EmittingCheckpoints:
 def _started(config: JobConfig) -> Iterator[None]:
     """TensorFlow loaded and seeded; with `--debug`, running eagerly until the job is done."""
     load_tensorflow()
-    import tensorflow as tf
-    from tensorflow.python.data.ops import debug_mode  # the public switch can only be turned on
-
     assert config.seed is not None
     seed_everything(config.seed)
-    before = tf.config.functions_run_eagerly()
-    tf.config.run_functions_eagerly(config.debug)
-    debug_mode.toggle_debug_mode(config.debug)
-    try:
+    with debugging(config.debug):
         yield
-    finally:
-        tf.config.run_functions_eagerly(before)
-        debug_mode.toggle_debug_mode(False)
 
 
 def _load(config: JobConfig, objects: Mapping[str, Any]) -> Spec:
