@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from typing import Any
 
 from elasticdl.errors import InvalidValue
-from elasticdl.job.config import DATA_OF, JobConfig
+from elasticdl.job.config import DATA_OF, JobConfig, options
 from elasticdl.runtime.result import Result
 
 __all__ = ["Result", "evaluate", "run", "train"]
@@ -27,7 +28,7 @@ _MAY_BE_OBJECTS = (
 )
 
 
-def train(model: Any = None, data: Any = None, **options: Any) -> Result:
+def train(model: Any = None, data: Any = None, **flags: Any) -> Result:
     """Train a Keras model.
 
     Args:
@@ -35,7 +36,7 @@ def train(model: Any = None, data: Any = None, **options: Any) -> Result:
         `ElasticDLSpec`.
       data: a path (file, directory or glob; several with commas), or arrays: `(features, labels)`,
         a dict of arrays, a DataFrame.
-      **options: every flag of `elasticdl train`, by its name. `loss`, `optimizer`, `dataset_fn`,
+      **flags: every flag of `elasticdl train`, by its name. `loss`, `optimizer`, `dataset_fn`,
         `eval_metrics_fn`, `callbacks` may be real objects.
 
     Returns:
@@ -53,10 +54,10 @@ def train(model: Any = None, data: Any = None, **options: Any) -> Result:
       ... )
       >>> result.history["loss"]                                               # doctest: +SKIP
     """
-    return _call("train", model, data, options)
+    return _call("train", model, data, flags)
 
 
-def evaluate(model: Any = None, data: Any = None, **options: Any) -> Result:
+def evaluate(model: Any = None, data: Any = None, **flags: Any) -> Result:
     """Evaluate a trained model. Takes what `train` takes, and `trained_model`.
 
     Example:
@@ -65,7 +66,7 @@ def evaluate(model: Any = None, data: Any = None, **options: Any) -> Result:
       ...     data="model_zoo/data/digits/test", trained_model="my_model",
       ... ).metrics
     """
-    return _call("evaluate", model, data, options)
+    return _call("evaluate", model, data, flags)
 
 
 def run(config: JobConfig, objects: Mapping[str, Any] | None = None) -> Result:
@@ -79,9 +80,9 @@ def run(config: JobConfig, objects: Mapping[str, Any] | None = None) -> Result:
     return {"train": local.train, "evaluate": local.evaluate}[config.command](config, objects or {})
 
 
-def _call(command: str, model: Any, data: Any, options: dict[str, Any]) -> Result:
+def _call(command: str, model: Any, data: Any, flags: dict[str, Any]) -> Result:
     """Part real objects from names; the names are checked as those of the command line are."""
-    names, objects = dict(options), {}
+    names, objects = dict(flags), {}
     for key, value in (("model_def", model), ("data", data)):
         if value is not None:
             if names.get(key) is not None:
@@ -100,3 +101,18 @@ def _call(command: str, model: Any, data: Any, options: dict[str, Any]) -> Resul
 
 def _canonical(command: str, key: str) -> str:
     return {"feed": "dataset_fn", "input_fn": "dataset_fn", "data": DATA_OF[command]}.get(key, key)
+
+
+def _signature(command: str) -> inspect.Signature:
+    """What editors and notebooks show: every flag by name."""
+    kinds = inspect.Parameter
+    known = [kinds(name, kinds.POSITIONAL_OR_KEYWORD, default=None) for name in ("model", "data")]
+    known += [
+        kinds(option.name, kinds.KEYWORD_ONLY, default=option.default)
+        for option in options(command)
+    ]
+    return inspect.Signature(known, return_annotation=Result)
+
+
+for _function in (train, evaluate):
+    setattr(_function, "__signature__", _signature(_function.__name__))  # noqa: B010

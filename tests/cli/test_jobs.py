@@ -86,7 +86,7 @@ def test_ctrl_c_ends_with_130_and_says_how_to_go_on(tmp_path: Path) -> None:
         text=True,
     )
     assert process.stderr is not None
-    assert "step" in process.stderr.readline()
+    assert "epoch" in process.stderr.readline()
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=120)
     assert process.returncode == 130, err

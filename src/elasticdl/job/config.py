@@ -178,7 +178,10 @@ class JobConfig:
     )
     job_name: str | None = _option(None, "A name for the job.", group="Run")
     log_level: str = _option(
-        "INFO", "How much to say.", group="Run", choices=("DEBUG", "INFO", "WARNING", "ERROR")
+        "INFO",
+        "How much to say: WARNING shows no progress, DEBUG whole tracebacks.",
+        group="Run",
+        choices=("DEBUG", "INFO", "WARNING", "ERROR"),
     )
     log_loss_steps: int = _train(
         100, "Record the loss every this many steps.", group="Run", type="int", minimum=1

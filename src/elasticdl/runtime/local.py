@@ -87,7 +87,8 @@ def _train(
     curves = (
         Path(config.tensorboard_log_dir) if config.tensorboard_log_dir else directory.tensorboard
     )
-    events = Events(EventFile(directory.events), TensorBoard(curves), make_progress())
+    progress = make_progress(config.log_level)
+    events = Events(EventFile(directory.events), TensorBoard(curves), *progress)
     ledger = _ledger(config, source, config.num_epochs, shuffle=config.shuffle_tasks)
     checkpoints = _EmittingCheckpoints(_checkpoint_directory(config, directory), config, events)
     status = "failed"
@@ -171,7 +172,7 @@ def _evaluate(
     config: JobConfig, training: TrainingModel, pipeline: Pipeline, source: Source
 ) -> Evaluation:
     evaluator = Evaluator(training, pipeline, lambda: _ledger(config, source, 1))
-    events = Events(make_progress())
+    events = Events(*make_progress(config.log_level))
     events.emit("run_started", command="evaluate")
     try:
         return evaluator.evaluate(

@@ -16,10 +16,11 @@ __all__ = ["LiveProgress", "PlainProgress", "make_progress"]
 PLAIN_EVERY_S = 10.0
 
 
-def make_progress(stream: TextIO | None = None) -> LiveProgress | PlainProgress:
-    """The progress display that suits the stream."""
-    stream = stream or sys.stderr
-    return LiveProgress(stream) if stream.isatty() else PlainProgress(stream)
+def make_progress(log_level: str) -> list[LiveProgress | PlainProgress]:
+    """The display that suits the standard error stream; none when only warnings are wanted."""
+    if log_level not in ("DEBUG", "INFO"):
+        return []
+    return [LiveProgress(sys.stderr) if sys.stderr.isatty() else PlainProgress(sys.stderr)]
 
 
 class PlainProgress:
@@ -46,6 +47,8 @@ class PlainProgress:
             self._say(f"evaluation at step {event['step']}  {_numbers(event['metrics'])}")
         elif kind == "checkpoint":
             self._say(f"checkpoint at step {event['step']}: {event['path']}")
+        elif kind == "warning":
+            self._say(f"Warning: {event['message']}")
 
     def close(self) -> None:
         pass
@@ -134,6 +137,9 @@ class LiveProgress:
 
     def _on_checkpoint(self, event: Mapping[str, Any]) -> None:
         self._print(f"checkpoint at step {event['step']}: {event['path']}")
+
+    def _on_warning(self, event: Mapping[str, Any]) -> None:
+        self._print(f"Warning: {event['message']}")
 
     def _print(self, line: str) -> None:
         (self._bar.console if self._bar else self._console).print(
