@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 __all__ = ["LiveProgress", "PlainProgress", "make_progress"]
 
 PLAIN_EVERY_S = 10.0
+MANY_EPOCHS = 50
 
 
 def make_progress(log_level: str) -> list[LiveProgress | PlainProgress]:
@@ -23,11 +24,26 @@ def make_progress(log_level: str) -> list[LiveProgress | PlainProgress]:
     return [LiveProgress(sys.stderr) if sys.stderr.isatty() else PlainProgress(sys.stderr)]
 
 
+class _Throttle:
+    """Thousands of short epochs are not worth a line each."""
+
+    def __init__(self) -> None:
+        self._last = float("-inf")
+
+    def is_worth_a_line(self, epoch: int, epochs: int) -> bool:
+        now = time.monotonic()
+        worth = epochs <= MANY_EPOCHS or epoch + 1 == epochs or now - self._last >= 1
+        if worth:
+            self._last = now
+        return worth
+
+
 class PlainProgress:
     """One line now and then: for logs, CI and notebooks."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
+        self._epochs_told = _Throttle()
         self._records = self._epochs = 0
         self._last = time.monotonic()
 
@@ -41,7 +57,7 @@ class PlainProgress:
                 f"epoch {event['epoch'] + 1}/{self._epochs} {done:.0f}%  step {event['step']}  "
                 f"loss {event['loss']:.4f}  {event['examples_per_s']:,.0f} examples/s"
             )
-        elif kind == "epoch":
+        elif kind == "epoch" and self._epochs_told.is_worth_a_line(event["epoch"], self._epochs):
             self._say(f"epoch {event['epoch'] + 1}/{self._epochs} done  {_numbers(event)}")
         elif kind == "evaluation" and event["occasion"] != "epoch":  # the epoch's line has it
             self._say(f"evaluation at step {event['step']}  {_numbers(event['metrics'])}")
@@ -68,6 +84,7 @@ class LiveProgress:
         self._bar: Progress | None = None
         self._training: TaskID | None = None
         self._evaluation: TaskID | None = None
+        self._epochs_told = _Throttle()
         self._records = self._epochs = 0
 
     def receive(self, event: Mapping[str, Any]) -> None:
@@ -133,7 +150,8 @@ class LiveProgress:
             self._print(f"evaluation at step {event['step']}  {_numbers(event['metrics'])}")
 
     def _on_epoch(self, event: Mapping[str, Any]) -> None:
-        self._print(f"epoch {event['epoch'] + 1}/{self._epochs} done  {_numbers(event)}")
+        if self._epochs_told.is_worth_a_line(event["epoch"], self._epochs):
+            self._print(f"epoch {event['epoch'] + 1}/{self._epochs} done  {_numbers(event)}")
 
     def _on_checkpoint(self, event: Mapping[str, Any]) -> None:
         self._print(f"checkpoint at step {event['step']}: {event['path']}")
