@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from elasticdl.contract.dataset import PlainBatches
 from elasticdl.contract.load import load_spec
 from elasticdl.contract.mode import Mode
 from elasticdl.contract.spec import Spec
@@ -433,8 +434,37 @@ def prepare_data_for_a_single_file(filename): return filename
 
 
 def test_a_callback_of_the_wrong_kind_is_told(load) -> None:
-    with pytest.raises(ContractError, match=r"tf.keras.callbacks.Callback"):
-        load(MODEL, LOSS, OPTIMIZER, "def callbacks(): return [3]").callbacks()
+    for wrong in ("[3]", "3"):
+        with pytest.raises(ContractError, match=r"gave 3 .* tf.keras.callbacks.Callback"):
+            load(MODEL, LOSS, OPTIMIZER, f"def callbacks(): return {wrong}").callbacks()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "callbacks",
+        "dataset_fn",
+        "custom_model",
+        "eval_metrics_fn",
+        "custom_data_reader",
+        "PredictionOutputsProcessor",
+        "prepare_data_for_a_single_file",
+        "feature_columns",
+    ],
+)
+def test_a_module_is_no_part_of_a_model_file(load, name: str) -> None:
+    spec = load(
+        "model = keras.Sequential([])", LOSS, OPTIMIZER, f"from keras import callbacks as {name}"
+    )
+    assert isinstance(spec.build_model(), keras.Model)
+    assert spec.callbacks() == []
+    assert spec.metrics() == ()
+    assert (spec.data_reader, spec.prediction_processor, spec.prepare_data) == (None,) * 3
+    assert isinstance(spec.batches, PlainBatches)
+
+
+def test_everything_of_elasticdl_may_be_imported_into_a_model_file(load) -> None:
+    assert load(MODEL, LOSS, OPTIMIZER, "from elasticdl import *").callbacks() == []
 
 
 def test_a_processor_without_process_is_told(load) -> None:

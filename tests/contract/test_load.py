@@ -98,6 +98,18 @@ def test_a_missing_file_of_an_override_is_told(write_zoo: WriteZoo) -> None:
         load_spec("m", model_zoo=zoo, loss="other.mine")
 
 
+def test_the_recommended_loss_does_not_broadcast_labels_against_outputs(
+    write_zoo: WriteZoo,
+) -> None:
+    text = "import keras\nmodel = keras.Sequential([])\noptimizer = 'sgd'\n"
+    with pytest.raises(ContractError) as caught:
+        load_spec("m", model_zoo=write_zoo({"m.py": text}))
+    recommended = str(caught.value).split("`")[1]
+    spec = load_spec("m", model_zoo=write_zoo({"m.py": text + recommended}))
+    labels, outputs = tf.constant([1.0, 3.0]), tf.constant([[1.0], [3.0]])
+    assert float(spec.loss(labels, outputs, None)) == 0.0
+
+
 @pytest.mark.parametrize("part", ["loss", "optimizer"])
 def test_a_missing_part_is_told_with_an_example(write_zoo: WriteZoo, part: str) -> None:
     parts = {"loss": "'mse'", "optimizer": "'sgd'"}

@@ -11,7 +11,7 @@ from elasticdl.contract.model import Models
 from elasticdl.contract.pieces import Pieces
 from elasticdl.errors import ContractError, nearest
 
-__all__ = ["functions_beside", "model_of", "pieces_of_functions"]
+__all__ = ["functions_beside", "model_of", "part_of", "pieces_of_functions"]
 
 DATASET_NAMES = ("dataset_fn", "feed", "input_fn")
 MODEL_NAMES = ("custom_model", "model")
@@ -28,8 +28,8 @@ def pieces_of_functions(
 def model_of(module: ModuleType, where: str) -> tuple[str, Any]:
     """The model of a module that was named without an attribute."""
     for name in MODEL_NAMES:
-        if hasattr(module, name):
-            return name, getattr(module, name)
+        if (model := part_of(module, name)) is not None:
+            return name, model
     own = [
         (name, value)
         for name, value in vars(module).items()
@@ -52,18 +52,24 @@ def model_of(module: ModuleType, where: str) -> tuple[str, Any]:
 def functions_beside(module: ModuleType) -> dict[str, Any]:
     """The parts that a module has under their usual names."""
     return {
-        "dataset_fn": next((getattr(module, n) for n in DATASET_NAMES if hasattr(module, n)), None),
-        "columns": Columns(
-            getattr(module, "feature_columns", None), getattr(module, "label_columns", None)
+        "dataset_fn": next(
+            (f for n in DATASET_NAMES if (f := part_of(module, n)) is not None), None
         ),
-        "loss": getattr(module, "loss", None),
-        "optimizer": getattr(module, "optimizer", None),
-        "eval_metrics_fn": getattr(module, "eval_metrics_fn", None),
-        "callbacks": getattr(module, "callbacks", None),
-        "custom_data_reader": getattr(module, "custom_data_reader", None),
-        "prediction_outputs_processor": getattr(module, "PredictionOutputsProcessor", None),
-        "prepare_data": getattr(module, "prepare_data_for_a_single_file", None),
+        "columns": Columns(part_of(module, "feature_columns"), part_of(module, "label_columns")),
+        "loss": part_of(module, "loss"),
+        "optimizer": part_of(module, "optimizer"),
+        "eval_metrics_fn": part_of(module, "eval_metrics_fn"),
+        "callbacks": part_of(module, "callbacks"),
+        "custom_data_reader": part_of(module, "custom_data_reader"),
+        "prediction_outputs_processor": part_of(module, "PredictionOutputsProcessor"),
+        "prepare_data": part_of(module, "prepare_data_for_a_single_file"),
     }
+
+
+def part_of(owner: Any, name: str) -> Any:
+    """What a module or class has under a name; `from keras import callbacks` is no part."""
+    value = getattr(owner, name, None)
+    return None if isinstance(value, ModuleType) else value
 
 
 def _compiled_into(model: Any) -> dict[str, Any]:

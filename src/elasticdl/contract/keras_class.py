@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
-from elasticdl.contract.functions import functions_beside
+from elasticdl.contract.functions import functions_beside, part_of
 from elasticdl.contract.model import Models
 from elasticdl.contract.pieces import Pieces
 
@@ -50,7 +50,7 @@ def _default(cls: type, attribute: str, models: Models) -> Any:
         and next(iter(inspect.signature(written).parameters), "") == "self"
     ):
         return _on_model(written, models)
-    return getattr(cls, attribute, None)
+    return part_of(cls, attribute)
 
 
 def _on_model(method: Callable[..., Any], models: Models) -> Callable[..., Any]:

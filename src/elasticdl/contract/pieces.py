@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +32,7 @@ OVERRIDES = (
 )
 
 _EXAMPLES = {
-    "loss": "def loss(labels, output): return tf.reduce_mean(tf.square(output - labels))",
+    "loss": "def loss(labels, output): return keras.losses.mean_squared_error(labels, output)",
     "optimizer": "def optimizer(lr=0.1): return tf.keras.optimizers.SGD(lr)",
 }
 
@@ -114,7 +114,9 @@ def _callbacks(given: Any) -> Callable[[], Sequence[keras.callbacks.Callback]]:
         import keras
 
         made = given() if callable(given) else given
-        found = [made] if isinstance(made, keras.callbacks.Callback) else list(made or ())
+        if made is None or isinstance(made, keras.callbacks.Callback):
+            return [] if made is None else [made]
+        found = list(made) if isinstance(made, Iterable) else [made]
         for callback in found:
             if not isinstance(callback, keras.callbacks.Callback):
                 raise ContractError(
