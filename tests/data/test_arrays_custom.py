@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -201,6 +202,36 @@ def test_custom_reader_without_a_method_is_refused() -> None:
 def test_custom_reader_is_not_given_what_it_does_not_take() -> None:
     with pytest.raises(ContractError, match="takes no parameter 'tabel'"):
         open_source("x", {"tabel": 1}, lambda origin, table=None: Squares())
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda **kw: Squares(o=kw["data_origin"]),
+        lambda *, data_origin: Squares(o=data_origin),
+        lambda records_per_task, data_origin: Squares(o=data_origin),
+        lambda *args: Squares(o=args[0]),
+        lambda origin, /: Squares(o=origin),
+    ],
+)
+def test_custom_reader_is_given_its_origin_by_place_or_by_name(function: Any) -> None:
+    made: list[Squares] = []
+
+    @functools.wraps(function)
+    def custom_data_reader(*args: Any, **kwargs: Any) -> Squares:
+        made.append(function(*args, **kwargs))
+        return made[0]
+
+    open_source("here", custom_reader=custom_data_reader)
+    assert made[0]._kwargs == {"o": "here"}
+
+
+@pytest.mark.parametrize("function", [lambda: Squares(), lambda a, b: Squares(), lambda *, a: a, 3])
+def test_custom_reader_with_a_signature_that_does_not_fit_is_told_the_right_one(
+    function: Any,
+) -> None:
+    with pytest.raises(ContractError, match=r"custom_data_reader\(data_origin, records_per_task"):
+        open_source("here", custom_reader=function)
 
 
 def test_error_of_a_custom_reader_is_its_own() -> None:

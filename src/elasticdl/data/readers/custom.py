@@ -23,6 +23,8 @@ from elasticdl.errors import ContractError, DataError
 
 __all__ = ["AbstractDataReader", "CustomSource", "Task", "open_custom"]
 
+_ADVICE = "Write it as custom_data_reader(data_origin, records_per_task=None, **kwargs)."
+
 
 @dataclass(frozen=True)
 class Task:
@@ -69,7 +71,10 @@ def open_custom(
     records_per_task: int | None = None,
 ) -> CustomSource:
     """Make the user's reader and the source of it."""
-    accepted = inspect.signature(function).parameters.values()
+    if not callable(function):
+        raise ContractError(f"custom_data_reader is {function!r}. {_ADVICE}")
+    signature = inspect.signature(function)
+    accepted = signature.parameters.values()
     by_name = {p.name for p in accepted} | {"*" for p in accepted if p.kind is p.VAR_KEYWORD}
     given = dict(params)
     if by_name & {"records_per_task", "*"}:
@@ -79,7 +84,27 @@ def open_custom(
             f"custom_data_reader takes no parameter {unknown[0]!r}. Leave it out of the reader's "
             f"parameters, or add it: custom_data_reader(data_origin, {unknown[0]}=None, **kwargs)."
         )
-    return CustomSource(function(data_origin, **given))
+    origin, named = (
+        ((), {"data_origin": data_origin}) if _by_name(signature) else ((data_origin,), {})
+    )
+    try:
+        bound = signature.bind(*origin, **named, **given)
+    except TypeError as e:
+        raise ContractError(
+            f"custom_data_reader{signature} cannot be called with the data's origin: {e}. {_ADVICE}"
+        ) from e
+    return CustomSource(function(*bound.args, **bound.kwargs))
+
+
+def _by_name(signature: inspect.Signature) -> bool:
+    """Whether the origin goes in by its name: a parameter has it, or none takes it by place."""
+    own = signature.parameters.get("data_origin")
+    if own is not None and own.kind in (own.POSITIONAL_OR_KEYWORD, own.KEYWORD_ONLY):
+        return True
+    return not any(
+        p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL)
+        for p in signature.parameters.values()
+    )
 
 
 class CustomSource:
