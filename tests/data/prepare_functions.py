@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from typing import IO, Any
 
@@ -31,6 +32,10 @@ def failing(filename: str) -> bytes:
     if filename.endswith("3.txt"):
         raise OwnError("cannot read ", "this")
     return b"x"
+
+
+def leaving(filename: str) -> bytes:
+    sys.exit(3)
 
 
 def nothing(filename: str) -> None:

@@ -97,26 +97,37 @@ def test_failure_in_a_worker_shows_its_traceback_and_file_and_leaves_nothing(
         prepare(
             str(raw), str(tmp_path / "out"), load("failing"), records_per_shard=1, num_workers=2
         )
-    assert "prepare_functions.py" in str(caught.value)
-    assert "OwnError: cannot read this" in str(caught.value)
+    assert str(caught.value).count("File ") == str(caught.value).count("prepare_functions.py") == 1
+    text = str(caught.value)
+    assert "OwnError: cannot read this" in text
+    assert text.count("was prepared") == 1
+    assert "/elasticdl/data/" not in text
+    assert "concurrent" not in text
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_function_that_cannot_be_loaded_is_told(raw: Path, tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="cannot be loaded") as caught:
+def test_function_that_cannot_be_loaded_fails_with_its_own_error(raw: Path, tmp_path: Path) -> None:
+    with pytest.raises(KeyError, match="missing"):
         prepare(str(raw), str(tmp_path / "out"), load("missing"), num_workers=2)
-    assert "KeyError" in str(caught.value)
+    assert not (tmp_path / "out").exists()
 
 
+def test_exit_in_a_worker_is_told_with_its_line(raw: Path, tmp_path: Path) -> None:
+    with pytest.raises(RunError, match="SystemExit: 3") as caught:
+        prepare(str(raw), str(tmp_path / "out"), load("leaving"), num_workers=2)
+    assert "sys.exit(3)" in str(caught.value)
+
+
+@pytest.mark.parametrize("num_workers", [1, 2])
 @pytest.mark.parametrize(
     ("name", "words"),
     [("nothing", "returned None"), ("texts", "yielded a str"), ("three", "takes 3 arguments")],
 )
 def test_function_that_breaks_the_contract_is_told(
-    name: str, words: str, raw: Path, tmp_path: Path
+    name: str, words: str, num_workers: int, raw: Path, tmp_path: Path
 ) -> None:
     with pytest.raises(ContractError, match=words):
-        prepare(str(raw), str(tmp_path / "out"), load(name), num_workers=1)
+        prepare(str(raw), str(tmp_path / "out"), load(name), num_workers=num_workers)
     assert not (tmp_path / "out").exists()
 
 

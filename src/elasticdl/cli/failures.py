@@ -50,7 +50,7 @@ def show(error: BaseException, presentation: Presentation) -> int:
 
 def _explain(error: BaseException, presentation: Presentation) -> str:
     if isinstance(error, ElasticDLError):
-        return f"Error: {error}"
+        return "\n".join([f"Error: {error}", *getattr(error, "__notes__", ())])
     if _no_space(error):
         return f"Error: {_space_message(error)}"
     if trace := user_trace(error, presentation.model_zoo):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import multiprocessing
 import os
 import tempfile
-import traceback
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -18,17 +17,19 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from traceback import StackSummary, TracebackException
 
 from elasticdl.data import recordio
 from elasticdl.data.files import File
 from elasticdl.data.paths import expand
 from elasticdl.data.prepare_call import PrepareFn, bind
 from elasticdl.data.shard_writer import ShardWriter
-from elasticdl.errors import DataError, InvalidValue, RunError
+from elasticdl.errors import DataError, ElasticDLError, InvalidValue, RunError
 
 __all__ = ["Prepared", "prepare"]
 
 _MAX_FILES_IN_RUN = 64
+_PACKAGE = Path(__file__).parents[1]
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,9 @@ def prepare(
     Args:
         inputs: a file, a directory (with all below it) or a glob; several with commas.
         output_dir: where `data-00000-of-00012.recordio` and so on go.
-        load: returns the user's function. It is called in each worker process, so it must be
-            picklable: a `functools.partial` of a module's function, for instance.
+        load: returns the user's function. It is called here first, for its errors, and in each
+            worker process, so it must be picklable: a `functools.partial` of a module's function,
+            for instance.
         num_workers: processes; 1 works in this one. Default: one a core.
         on_progress: called with the number of files done and of all files.
 
@@ -68,13 +70,14 @@ def prepare(
         if value is not None and value < 1:
             raise InvalidValue(f"Invalid {name} {value}: give 1 or more.")
     files = expand(inputs, recursive=True)
+    call = bind(load())
     workers = num_workers or os.cpu_count() or 1
     runs = _runs(files, workers)
     num_done = 0
     with (
         tempfile.TemporaryDirectory(prefix="elasticdl-prepare-") as directory,
         ShardWriter(output_dir, records_per_shard, compression) as writer,
-        closing(_parts(runs, load, min(workers, len(runs)), Path(directory))) as parts,
+        closing(_parts(runs, load, call, min(workers, len(runs)), Path(directory))) as parts,
     ):
         for run, part in zip(runs, parts, strict=True):
             for record in _records(part):
@@ -98,13 +101,13 @@ def _runs(files: Sequence[File], workers: int) -> list[Sequence[File]]:
 def _parts(
     runs: Sequence[Sequence[File]],
     load: Callable[[], Callable[..., object]],
+    call: PrepareFn,
     workers: int,
     directory: Path,
 ) -> Generator[Path, None, None]:
     """The part of each run, in order, written by this process or by workers."""
     paths = [directory / f"{number:06}.part" for number in range(len(runs))]
     if workers == 1:
-        call = bind(load())
         for run, path in zip(runs, paths, strict=True):
             _write_part(call, run, path)
             yield path
@@ -162,17 +165,33 @@ def _start_worker(load: Callable[[], Callable[..., object]]) -> None:
     global _call, _load_failure
     try:
         _call = bind(load())
-    except Exception:
-        _load_failure = f"The model file cannot be loaded:\n\n{traceback.format_exc()}"
+    except Exception as e:
+        _load_failure = f"The model file cannot be loaded:\n\n{_told(e)}"
 
 
 def _work(run: Sequence[File], path: Path) -> str | None:
-    """Write a part; a failure is returned as text, since the user's exceptions need not travel."""
+    """Write a part; the user's failure is returned as text, since their exceptions may not travel."""
     if _call is None:
         return _load_failure
     try:
         _write_part(_call, run, path)
-    except Exception as e:
-        notes = " ".join(getattr(e, "__notes__", ()))
-        return f"prepare_data_for_a_single_file failed. {notes}\n\n{traceback.format_exc()}"
+    except ElasticDLError:
+        raise
+    except (Exception, SystemExit) as e:
+        return f"prepare_data_for_a_single_file failed:\n\n{_told(e)}"
     return None
+
+
+def _told(error: BaseException) -> str:
+    """The traceback of the user's code, without our frames above and between it."""
+    summary = TracebackException.from_exception(error)
+    _cut(summary)
+    return "".join(summary.format()).rstrip()
+
+
+def _cut(summary: TracebackException) -> None:
+    theirs = [f for f in summary.stack if not Path(f.filename).is_relative_to(_PACKAGE)]
+    summary.stack = StackSummary.from_list(theirs)
+    for other in (summary.__cause__, summary.__context__):
+        if other is not None:
+            _cut(other)
