@@ -13,6 +13,7 @@ import click
 import pytest
 
 from elasticdl.cli.failures import show
+from elasticdl.cli.frames import is_users
 from elasticdl.cli.presentation import Presentation
 from elasticdl.errors import AuditFailure, ContractError, CorruptData, InvalidValue, StorageFailure
 from elasticdl.quiet import load_tensorflow
@@ -229,6 +230,24 @@ def test_the_whole_traceback_is_shown_when_debugging(
     broken: ModuleType, shown: Callable[..., str]
 ) -> None:
     assert "/keras/" in shown(broken.call_eagerly, full=True)
+
+
+def test_a_call_of_exit_in_the_users_code_is_told_with_its_line(
+    broken: ModuleType, shown: Callable[..., str]
+) -> None:
+    text = shown(broken.leaves)
+    assert text.startswith(f"Error: {FILE}, line ")
+    assert "called exit(3)" in text
+    assert text.endswith(" sys.exit(3)\n")
+
+
+def test_the_launcher_is_no_file_of_the_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launcher = tmp_path / "bin" / "elasticdl"
+    monkeypatch.setattr(sys, "argv", [str(launcher), "train"])
+    assert not is_users(str(launcher), None)
+    assert is_users(str(tmp_path / "model.py"), None)
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), click.Abort()])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -63,6 +64,25 @@ def test_nothing_is_imported_with_the_package_itself() -> None:
 def test_version_is_that_of_the_package(run: Run) -> None:
     done = run("--version")
     assert (done.returncode, done.stdout) == (0, f"elasticdl {elasticdl.__version__}\n")
+
+
+def test_a_command_runs_when_its_streams_are_closed(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "elasticdl", "data", "inspect", str(tmp_path / "a.csv")],
+        preexec_fn=lambda: os.closerange(1, 3),
+        timeout=60,
+    )
+    assert done.returncode == 0
+
+
+def test_a_wrong_command_ends_with_2_when_its_streams_are_closed() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "elasticdl", "nope"],
+        preexec_fn=lambda: os.closerange(1, 3),
+        timeout=60,
+    )
+    assert done.returncode == 2
 
 
 @pytest.mark.parametrize(

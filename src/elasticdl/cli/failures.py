@@ -4,6 +4,7 @@ ElasticDLError               its message, nothing else            its own exit c
 a wrong command line         the message and where help is        2
 no space left                the path and what to do              1
 the user's own exception     their traceback, none of our frames  1
+sys.exit() in their code     the line that called it              1
 an exception of Keras        what it says of the model            1
 an exception of ours         the whole traceback, "this is a bug" 1
 Ctrl-C                       nothing: the engine has spoken       130
@@ -20,6 +21,7 @@ import traceback
 
 import click
 
+from elasticdl.cli.frames import is_users
 from elasticdl.cli.outcome import INTERRUPTED
 from elasticdl.cli.presentation import Presentation
 from elasticdl.cli.traces import framework_words, told_error, user_trace
@@ -51,6 +53,8 @@ def show(error: BaseException, presentation: Presentation) -> int:
 def _explain(error: BaseException, presentation: Presentation) -> str:
     if isinstance(error, ElasticDLError):
         return "\n".join([f"Error: {error}", *getattr(error, "__notes__", ())])
+    if isinstance(error, SystemExit):
+        return f"Error: {_exit_message(error, presentation.model_zoo)}"
     if _no_space(error):
         return f"Error: {_space_message(error)}"
     if trace := user_trace(error, presentation.model_zoo):
@@ -61,6 +65,16 @@ def _explain(error: BaseException, presentation: Presentation) -> str:
         "".join(traceback.format_exception(error))
         + "Error: this is a bug of ElasticDL, not of your model. "
         "Please report it with the traceback above and the command that you ran."
+    )
+
+
+def _exit_message(error: SystemExit, model_zoo: str | None) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    theirs = [frame for frame in frames if is_users(frame.filename, model_zoo)]
+    frame = (theirs or list(frames))[-1]
+    return (
+        f"{frame.filename}, line {frame.lineno}, called exit({error.code!r}), which ended the "
+        f"command. Raise an exception or return instead: {frame.line}"
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import os
+import sys
 import sysconfig
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -37,6 +38,8 @@ def is_users(filename: str, model_zoo: str | None) -> bool:
     if filename.startswith("<") or _is_machinery(filename):
         return False
     path = Path(filename).resolve()
+    if path.stem == "elasticdl" and path == Path(sys.argv[0]).resolve():
+        return False  # the script that an installer made for the command
     if model_zoo is not None and path.is_relative_to(zoo := Path(model_zoo).resolve()):
         return INSTALLED.isdisjoint(path.relative_to(zoo).parts)
     return INSTALLED.isdisjoint(path.parts) and not path.is_relative_to(_STDLIB)

@@ -54,6 +54,7 @@ cli = LazyGroup(
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code: 0 done, 1 failed, 2 asked for wrongly."""
     args = list(sys.argv[1:] if argv is None else argv)
+    _open_closed_streams()
     if instruction := os.environ.get(COMPLETE_VARIABLE):
         from click.shell_completion import shell_complete
 
@@ -66,11 +67,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except click.exceptions.Exit as ended:
         return ended.exit_code
-    except (Exception, KeyboardInterrupt) as error:
+    except (Exception, KeyboardInterrupt, SystemExit) as error:
         from elasticdl.cli.failures import show
 
         return show(error, presentation)
     return code or 0
+
+
+def _open_closed_streams() -> None:
+    """Python has None for a stream that the shell closed (`>&-`): nobody who prints expects it."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
 
 
 def _show_version(context: click.Context) -> None:
