@@ -33,8 +33,17 @@ class Frame:
 
 @pytest.mark.parametrize(
     "data",
-    [X, (X, Y), {"x": X, "y": Y}, ({"x": X}, Y), ({"x": X, "z": Y}, {"y": Y}, Y), X.tolist()],
-    ids=["array", "tuple", "dict", "dict+array", "dicts+array", "list"],
+    [
+        X,
+        (X, Y),
+        {"x": X, "y": Y},
+        ({"x": X}, Y),
+        ({"x": X, "z": Y}, {"y": Y}, Y),
+        X.tolist(),
+        (X, (Y, Y)),
+        ({"x": (X, Y)}, [Y, Y.tolist()]),
+    ],
+    ids=["array", "tuple", "dict", "dict+array", "dicts+array", "list", "nested", "deep"],
 )
 def test_every_range_of_arrays_is_a_slice(data: Any) -> None:
     source = open_source(data)
@@ -51,6 +60,15 @@ def test_structure_of_nested_arrays_nests() -> None:
     source = open_source(({"x": X.astype("float32")}, Y))
     x, y = ArraySpec(np.dtype("float32"), (2,)), ArraySpec(np.dtype("int64"))
     assert source.structure == ({"x": x}, y)
+
+
+def test_tuples_and_lists_of_arrays_nest_and_lists_of_numbers_do_not() -> None:
+    y = ArraySpec(np.dtype("int64"))
+    assert open_source((Y, (Y, Y))).structure == (y, (y, y))
+    assert open_source((Y, [Y, Y])).structure == (y, (y, y))
+    assert open_source((Y.tolist(), tuple(Y.tolist()))).structure == (y, y)
+    pair = ArraySpec(np.dtype("int64"), (2,))
+    assert open_source(([[1, 2]] * 6, Y)).structure == (pair, y)
 
 
 def test_tensors_have_the_form_of_the_arrays() -> None:
@@ -78,6 +96,8 @@ def test_strings_become_bytes_with_their_zeros() -> None:
     [
         ((X, Y[:5]), "array 0 has 6, array 1 has 5"),
         ({"x": X, "y": Y[:5]}, "'x' has 6, 'y' has 5"),
+        ((X, (Y, Y[:5])), r"array 1\.0 has 6, array 1\.1 has 5"),
+        ((X, [[1], [1, 2]]), "item 1: its rows are not of one shape"),
         (X[:0], "no records"),
         ({}, "no columns"),
         ((), "no arrays"),

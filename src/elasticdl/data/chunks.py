@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from elasticdl.data.source import ArraySpec, Chunk, Part, PartStructure, Structure
+from elasticdl.data.source import ArraySpec, Chunk, Structure
 
 __all__ = ["MAX_BYTES", "MAX_RECORDS", "bytes_array", "count", "cut", "spans", "structure_of"]
 
@@ -26,8 +26,11 @@ def bytes_array(records: Sequence[bytes]) -> NDArray[Any]:
 
 def count(chunk: Chunk) -> int:
     """The number of records in a chunk."""
-    part = chunk[0] if isinstance(chunk, tuple) else chunk
-    return len(next(iter(part.values()))) if isinstance(part, Mapping) else len(part)
+    if isinstance(chunk, tuple):
+        return count(chunk[0])
+    if isinstance(chunk, Mapping):
+        return count(next(iter(chunk.values())))
+    return len(chunk)
 
 
 def cut(chunk: Chunk, start: int, end: int) -> Chunk:
@@ -52,11 +55,7 @@ def spans(ends: NDArray[np.int64], start: int, end: int) -> Iterator[tuple[int, 
 
 def _map(chunk: Chunk, function: Callable[[NDArray[Any]], Any]) -> Any:
     if isinstance(chunk, tuple):
-        return tuple(_map_part(part, function) for part in chunk)
-    return _map_part(chunk, function)
-
-
-def _map_part(part: Part, function: Callable[[NDArray[Any]], Any]) -> PartStructure | Part:
-    if isinstance(part, Mapping):
-        return {name: function(array) for name, array in part.items()}
-    return cast("PartStructure | Part", function(part))
+        return tuple(_map(part, function) for part in chunk)
+    if isinstance(chunk, Mapping):
+        return {name: _map(part, function) for name, part in chunk.items()}
+    return function(chunk)

@@ -2,7 +2,7 @@
 
 A *chunk* is some hundreds of records as numpy arrays that share their first dimension: one array
 for formats of plain records (RecordIO, TFRecord: bytes objects), a `[records, columns]` array for
-CSV, a dict of arrays for Parquet. Records travel in chunks because a Python call a record costs
+CSV, a dict of arrays for Parquet; dicts and tuples nest. Records travel in chunks because a Python call a record costs
 more than the record's work.
 """
 
@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 __all__ = ["ArraySpec", "Chunk", "Metadata", "Shard", "Source", "Structure"]
 
 Array = NDArray[Any]
-Part = Array | Mapping[str, Array]
-Chunk = Part | tuple[Part, ...]
+Chunk = Array | Mapping[str, "Chunk"] | tuple["Chunk", ...]
 
 
 @dataclass(frozen=True)
@@ -30,8 +29,7 @@ class ArraySpec:
     shape: tuple[int | None, ...] = ()
 
 
-PartStructure = ArraySpec | Mapping[str, ArraySpec]
-Structure = PartStructure | tuple[PartStructure, ...]
+Structure = ArraySpec | Mapping[str, "Structure"] | tuple["Structure", ...]
 
 BYTES = ArraySpec(np.dtype(object))
 

@@ -1,7 +1,8 @@
 """Arrays in memory as a source: one shard named `memory`.
 
-What Keras' `fit` takes: an array, a dict of arrays, a tuple of these such as `(features, labels)`;
-a pandas DataFrame counts as a dict of its columns. Strings become bytes and dates int64, as with
+What Keras' `fit` takes: an array, a dict of arrays, a tuple of these such as `(features, labels)`,
+nested as the model's inputs and outputs are; a list of arrays counts as a tuple, and a pandas
+DataFrame as a dict of its columns. Strings become bytes and dates int64, as with
 Parquet.
 """
 
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from elasticdl.data.chunks import MAX_BYTES, bytes_array, count, cut, structure_of
 from elasticdl.data.files import check_range
-from elasticdl.data.source import Chunk, Metadata, Part, Shard, Structure
+from elasticdl.data.source import Chunk, Metadata, Shard, Structure
 from elasticdl.errors import DataError
 
 __all__ = ["ArraySource"]
@@ -34,7 +35,7 @@ class ArraySource:
     """
 
     def __init__(self, data: Any) -> None:
-        self._data = _chunk(data)
+        self._data = _chunk(data, "the data")
         num_records = _check_lengths(self._data)
         self._shards = (Shard(_NAME, num_records),)
         self._step = max(1, MAX_BYTES * num_records // max(1, _num_bytes(self._data)))
@@ -66,15 +67,12 @@ class ArraySource:
         return (cut(self._data, i, min(i + self._step, end)) for i in range(start, end, self._step))
 
 
-def _chunk(data: Any) -> Chunk:
-    if isinstance(data, tuple):
+def _chunk(data: Any, what: str) -> Chunk:
+    if _is_several(data):
         if not data:
             raise DataError("There are no arrays in (). Give for example (features, labels).")
-        return tuple(_part(item, f"item {i}") for i, item in enumerate(data))
-    return _part(data, "the data")
-
-
-def _part(data: Any, what: str) -> Part:
+        inside = "item " if what == "the data" else f"{what}."
+        return tuple(_chunk(item, f"{inside}{i}") for i, item in enumerate(data))
     if hasattr(data, "columns") and hasattr(data, "__getitem__"):
         data = {name: data[name] for name in data.columns}
     if not isinstance(data, Mapping):
@@ -83,11 +81,28 @@ def _part(data: Any, what: str) -> Part:
         raise DataError(f"There are no columns in {what}. Give at least one array.")
     if len({str(name) for name in data}) < len(data):
         raise DataError(f"Two columns of {what} have one name: {', '.join(map(str, data))}.")
-    return {str(name): _array(column, f"column {str(name)!r}") for name, column in data.items()}
+    return {str(name): _chunk(column, f"column {str(name)!r}") for name, column in data.items()}
+
+
+def _is_several(data: Any) -> bool:
+    """Whether a tuple or list holds arrays, as Keras sees it, and is not itself written for one."""
+    if isinstance(data, tuple):
+        return not data or not all(
+            isinstance(item, bool | int | float | str | bytes) for item in data
+        )
+    return isinstance(data, list) and any(
+        isinstance(item, Mapping | tuple) or getattr(item, "ndim", 0) > 0 for item in data
+    )
 
 
 def _array(data: Any, what: str) -> NDArray[Any]:
-    array = np.asarray(data.to_numpy() if hasattr(data, "to_numpy") else data)
+    try:
+        array = np.asarray(data.to_numpy() if hasattr(data, "to_numpy") else data)
+    except ValueError as e:
+        raise DataError(
+            f"Cannot read {what}: its rows are not of one shape. Give an array whose rows are, or "
+            "a tuple of several arrays."
+        ) from e
     if array.ndim == 0:
         raise DataError(
             f"Cannot read {what}, a {type(data).__name__}, as records: give a numpy array, a dict "
@@ -131,10 +146,12 @@ def _num_bytes(chunk: Chunk) -> int:
     )
 
 
-def _named(chunk: Chunk) -> Iterator[tuple[str, NDArray[Any]]]:
-    parts = chunk if isinstance(chunk, tuple) else (chunk,)
-    for i, part in enumerate(parts):
-        if isinstance(part, Mapping):
-            yield from ((f"{name!r}", array) for name, array in part.items())
-        else:
-            yield (f"array {i}" if len(parts) > 1 else "the array"), part
+def _named(chunk: Chunk, what: str = "") -> Iterator[tuple[str, NDArray[Any]]]:
+    if isinstance(chunk, tuple):
+        for i, part in enumerate(chunk):
+            yield from _named(part, f"{what}.{i}" if what else f"array {i}")
+    elif isinstance(chunk, Mapping):
+        for name, part in chunk.items():
+            yield from _named(part, repr(name))
+    else:
+        yield what or "the array", chunk

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elasticdl.data.chunks import bytes_array
-from elasticdl.data.source import Chunk, Part
+from elasticdl.data.source import Chunk
 from elasticdl.errors import DataError
 
 __all__ = ["stack"]
@@ -29,7 +29,7 @@ def stack(records: Sequence[Any], types: Any, shard: str) -> Chunk:
     return _part(records, types, shard)
 
 
-def _part(values: Sequence[Any], types: Any, shard: str) -> Part:
+def _part(values: Sequence[Any], types: Any, shard: str) -> Chunk:
     first = values[0]
     if not isinstance(first, Mapping):
         return _array(values, types, shard)
