@@ -154,8 +154,27 @@ def test_file_without_records_is_refused(data: bytes, tmp_path: Path) -> None:
         rows_of(tmp_path, data)
 
 
-def test_header_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="not UTF-8"):
+def test_text_that_is_not_utf8_is_read_as_it_is(tmp_path: Path) -> None:
+    data = "prix,café\n1,thé\n".encode("latin-1")
+    assert rows_of(tmp_path, data) == [[b"1", b"th\xe9"]]
+    assert rows_of(tmp_path, data, columns=["prix"]) == [[b"1"]]
+    with pytest.raises(DataError, match=r"row 3 .* has 3 fields, the header 2: '2,th.,3'"):
+        rows_of(tmp_path, data + b"2,th\xe9,3\n")
+
+
+@pytest.mark.parametrize("columns", [None, ["a", "b"], ["1", "b"]])
+def test_first_row_of_numbers_is_no_header(columns: Any, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"first row reads as data.*'1,-2\.5'.*header row"):
+        rows_of(tmp_path, b"1,-2.5\n3,4\n", **({"columns": columns} if columns else {}))
+
+
+def test_names_that_are_numbers_are_found_when_they_are_asked_for(tmp_path: Path) -> None:
+    assert rows_of(tmp_path, b"2023,2024\n3,4\n", columns=["2024"]) == [[b"4"]]
+    assert rows_of(tmp_path, b"id,2024\n3,4\n") == [[b"3", b"4"]]
+
+
+def test_header_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="header is no text"):
         rows_of(tmp_path, "a,b\n1,2\n".encode("utf-16"))
 
 

@@ -2,15 +2,17 @@
 
 The first row is the header; columns are found in it by name, whatever their order in the file.
 Values are bytes as they stand in the file, quotes undone: nothing is converted, an empty field is
-an empty string. Blank lines are no records.
+an empty string. They need not be UTF-8, only the names in the header are shown as if they were.
+Blank lines are no records.
 """
 
 from __future__ import annotations
 
+import contextlib
 import csv
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import IO, Any, Literal, cast
+from typing import IO, Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -40,6 +42,7 @@ def open_csv(
     chosen = check_columns(columns)
     layouts = for_each(files, lambda file: _header(file, _separator(file, sep)))
     names = chosen or next((layout.header for layout in layouts if layout.header), ())
+    _check_headers(layouts, chosen)
     if chosen is None:
         _check_same(layouts, names)
     pool = CursorPool()
@@ -100,25 +103,10 @@ class _Table:
                 yield self._decode(block)
 
     def _decode(self, block: Block) -> Chunk:
-        bad: list[Any] = []
-
-        def refuse(row: Any) -> Literal["error"]:
-            bad.append(row)
-            return "error"
-
         try:
-            table = pyarrow.csv.read_csv(
-                cast(IO[bytes], pa.BufferReader(block.data)),
-                pyarrow.csv.ReadOptions(
-                    use_threads=False, block_size=len(block.data) + 1, column_names=self._names
-                ),
-                pyarrow.csv.ParseOptions(
-                    delimiter=self.layout.sep, newlines_in_values=True, invalid_row_handler=refuse
-                ),
-                self._convert,
-            )
+            table = self._parse(block.data)
         except pa.ArrowInvalid as e:
-            raise self._bad_row(block, bad, e) from e
+            raise self._bad_row(block, e) from e
         if table.num_rows != block.num_records:
             raise DataError(f"{self.layout.file.url} changed while it was read. Start again.")
         values = np.empty((table.num_rows, table.num_columns), dtype=object)
@@ -126,8 +114,31 @@ class _Table:
             values[:, i] = column.to_numpy(zero_copy_only=False)
         return values
 
-    def _bad_row(self, block: Block, bad: list[Any], error: Exception) -> DataError:
+    def _parse(self, data: bytes, on_bad_row: Callable[[Any], str] | None = None) -> Any:
+        return pyarrow.csv.read_csv(
+            cast(IO[bytes], pa.BufferReader(data)),
+            pyarrow.csv.ReadOptions(
+                use_threads=False, block_size=len(data) + 1, column_names=self._names
+            ),
+            pyarrow.csv.ParseOptions(
+                delimiter=self.layout.sep,
+                newlines_in_values=True,
+                invalid_row_handler=on_bad_row,  # type: ignore[arg-type]
+            ),
+            self._convert,
+        )
+
+    def _bad_row(self, block: Block, error: Exception) -> DataError:
         url = self.layout.file.url
+        bad: list[Any] = []
+
+        def refuse(row: Any) -> str:
+            bad.append(row)
+            return "error"
+
+        # The handler is given the row as text, which not every file is.
+        with contextlib.suppress(pa.ArrowInvalid):
+            self._parse(block.data.decode(errors="replace").encode(), refuse)
         if not bad:
             return DataError(f"{url}: rows from {block.first + 2} on cannot be read: {error}.")
         row = bad[0]
@@ -145,13 +156,12 @@ def _header(file: File, sep: str) -> _Layout:
         first = next(scan(stream, sep.encode(), file.url), None)
     if first is None:
         return _Layout(file, sep, ())
-    try:
-        text = first.data.decode()
-    except UnicodeDecodeError as e:
+    if b"\0" in first.data:
         raise DataError(
-            f"{file.url}: its header is not UTF-8 text ({first.data[:20]!r}...). Save it as UTF-8, "
+            f"{file.url}: its header is no text ({first.data[:20]!r}...). Save it as UTF-8, "
             "or name another format with reader_type."
-        ) from e
+        )
+    text = first.data.decode(errors="replace")
     return _Layout(file, sep, tuple(next(csv.reader([text.rstrip("\r\n")], delimiter=sep))))
 
 
@@ -161,6 +171,28 @@ def _separator(file: File, sep: str | None) -> str:
     if not isinstance(sep, str) or len(sep.encode()) != 1 or sep in '\r\n"':
         raise InvalidValue(f"Invalid sep {sep!r}: give one character, for example sep=';'.")
     return sep
+
+
+def _check_headers(layouts: Sequence[_Layout], chosen: Sequence[str] | None) -> None:
+    """A row of numbers is a header only for those who ask for columns of such names."""
+    for layout in layouts:
+        header = layout.header
+        if header and all(map(_is_number, header)) and not set(chosen or ("",)) <= set(header):
+            row = layout.sep.join(header)
+            shown = row if len(row) <= 80 else row[:77] + "..."
+            raise DataError(
+                f"{layout.file.url}: its first row reads as data, not as names of columns: "
+                f"{shown!r}. Put a header row above it, for example a{layout.sep}b{layout.sep}c. "
+                f"If these are names, give them: columns={list(header[:2])!r}."
+            )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _check_same(layouts: Sequence[_Layout], names: Sequence[str]) -> None:
