@@ -56,3 +56,28 @@ def test_parquet_is_shown_by_column_over_all_shards(tmp_path: Path) -> None:
     found = inspect(str(tmp_path))
     assert (found.format, found.num_records, len(found.shards)) == ("Parquet", 4, 4)
     assert found.records == tuple({"a": i, "v": [1.0, 2.0]} for i in range(3))
+
+
+def test_text_with_line_ends_is_shown_as_text(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('a,b\n"1\n2\t3",x\n')
+    assert inspect(str(tmp_path)).records == ({"a": r"1\n2\t3", "b": "x"},)
+
+
+def test_parquet_columns_that_are_no_values_are_shown_as_they_are(tmp_path: Path) -> None:
+    columns = {
+        "list": pa.array([[1, 2], [3], [], None]),
+        "pairs": pa.array([[1, 2]] * 4),
+        "struct": pa.array([{"s": "x"}] * 4),
+        "holes": pa.array([1, None, 3, 4]),
+        "text": ["a", "b", "c", "d"],
+    }
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    records = inspect(str(tmp_path), num_records=4).records
+    assert [r["list"] for r in records if isinstance(r, dict)] == [[1, 2], [3], [], None]
+    assert records[1] == {
+        "list": [3],
+        "pairs": [1, 2],
+        "struct": {"s": "x"},
+        "holes": None,
+        "text": "b",
+    }

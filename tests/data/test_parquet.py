@@ -121,6 +121,13 @@ def test_missing_column_is_named_with_the_nearest(tmp_path: Path) -> None:
         source_of(tmp_path, pa.table({"label": [1]}), {"columns": ["lable"]})
 
 
+def test_reason_of_the_library_ends_with_one_full_stop(tmp_path: Path) -> None:
+    (tmp_path / "a.parquet").write_bytes(b"PAR1 no parquet")
+    with pytest.raises(CorruptData) as caught:
+        open_source(str(tmp_path))
+    assert ".." not in str(caught.value).replace(str(tmp_path), "")
+
+
 def test_row_group_is_a_shard(tmp_path: Path) -> None:
     source = source_of(tmp_path, pa.table({"a": range(25)}), row_group_size=10)
     assert [shard.num_records for shard in source.shards] == [10, 10, 5]

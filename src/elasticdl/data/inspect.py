@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from elasticdl.data.chunks import count, cut
 from elasticdl.data.paths import expand
 from elasticdl.data.registry import format_of, open_source
-from elasticdl.data.source import Chunk, Shard, Source
+from elasticdl.data.source import Array, Chunk, Shard, Source
 from elasticdl.quiet import load_tensorflow
 
 __all__ = ["Inspection", "inspect"]
 
 _MAX_SHOWN = 80
 _MAX_VALUES = 8
+_ESCAPES = {"\r": "\\r", "\n": "\\n", "\t": "\\t"}
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ def inspect(
     params = dict(reader_params or {})
     files = expand(path)
     format_ = format_of(files, params.get("reader_type"))
-    source = open_source(path, params)
+    source = open_source(path, params, look=True)
     shards = tuple(source.shards)
     return Inspection(
         format=format_.name,
@@ -59,9 +60,8 @@ def _first(source: Source) -> Iterator[Chunk]:
 
 def _describe(source: Source, record: Chunk) -> dict[str, Any] | str:
     if isinstance(record, Mapping):
-        return {name: _value(array[0]) for name, array in record.items()}
-    assert not isinstance(record, tuple)
-    value = record[0]
+        return {name: _value(cast(Array, array)[0]) for name, array in record.items()}
+    value = cast(Array, record)[0]
     if isinstance(value, bytes):
         return _example(value) or _value(value)
     names = source.metadata.column_names or ()
@@ -70,25 +70,31 @@ def _describe(source: Source, record: Chunk) -> dict[str, Any] | str:
 
 def _value(value: Any) -> Any:
     """A value as something short that prints well."""
-    if isinstance(value, bytes):
-        try:
-            text = value.decode()
-        except UnicodeDecodeError:
-            text = repr(value)
-        shown = text if text.isprintable() else repr(value)
-        return (
-            shown
-            if len(shown) <= _MAX_SHOWN
-            else f"{shown[: _MAX_SHOWN - 3]}... ({len(value)} bytes)"
-        )
-    if isinstance(value, np.ndarray):
-        return _values(value.tolist())
+    if isinstance(value, bytes | str):
+        return _text(value if isinstance(value, bytes) else value.encode(errors="replace"))
+    if isinstance(value, list | np.ndarray):
+        return _values(list(value))
+    if isinstance(value, Mapping):
+        return {name: _value(inner) for name, inner in value.items()}
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _values(values: list[Any]) -> Any:
-    if len(values) == 1:
-        return _value(values[0])
+def _text(value: bytes) -> str:
+    """Text as it is, its line ends and tabs as escapes; other bytes as Python writes them."""
+    try:
+        shown = value.decode()
+    except UnicodeDecodeError:
+        shown = repr(value)
+    for char, escape in _ESCAPES.items():
+        shown = shown.replace(char, escape)
+    if not shown.isprintable():
+        shown = repr(value)
+    if len(shown) <= _MAX_SHOWN:
+        return shown
+    return f"{shown[: _MAX_SHOWN - 3]}... ({len(value)} bytes)"
+
+
+def _values(values: Sequence[Any]) -> Any:
     shown = [_value(value) for value in values[:_MAX_VALUES]]
     return shown if len(values) <= _MAX_VALUES else [*shown, f"... ({len(values)} values)"]
 
@@ -109,6 +115,11 @@ def _example(record: bytes) -> dict[str, Any] | None:
         return None
     kinds = {name: feature.WhichOneof("kind") for name, feature in features.items()}
     return {
-        name: _values(list(getattr(features[name], kind).value)) if kind else None
+        name: _feature(list(getattr(features[name], kind).value)) if kind else None
         for name, kind in sorted(kinds.items())
     }
+
+
+def _feature(values: Sequence[Any]) -> Any:
+    """An Example has lists only: one of one value stands for the value."""
+    return _value(values[0]) if len(values) == 1 else _values(values)

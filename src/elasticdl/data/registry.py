@@ -26,9 +26,11 @@ class Format:
     name: str
     reader: str
     pattern: str
+    look: str = ""
+    """Where the reader for a look is, if it is another: it reads what cannot be trained on."""
 
-    def load(self) -> Callable[..., Source]:
-        module, _, function = self.reader.partition(":")
+    def load(self, *, look: bool = False) -> Callable[..., Source]:
+        module, _, function = ((look and self.look) or self.reader).partition(":")
         opener: Callable[..., Source] = getattr(importlib.import_module(module), function)
         return opener
 
@@ -39,7 +41,12 @@ _KNOWN = (
     _RECORDIO,
     Format("CSV", f"{_READERS}.csv:open_csv", r"\.(csv|tsv)(\.gz)?$"),
     Format("TFRecord", f"{_READERS}.tfrecord:open_tfrecord", r"\.tfrecords?(-\d+-of-\d+)?(\.gz)?$"),
-    Format("Parquet", f"{_READERS}.parquet:open_parquet", r"\.(parquet|pq)$"),
+    Format(
+        "Parquet",
+        f"{_READERS}.parquet:open_parquet",
+        r"\.(parquet|pq)$",
+        look=f"{_READERS}.parquet:look_into_parquet",
+    ),
 )
 FORMATS: Mapping[str, Format] = {format_.name.lower(): format_ for format_ in _KNOWN}
 
@@ -49,6 +56,8 @@ def open_source(
     reader_params: Mapping[str, Any] | None = None,
     custom_reader: Callable[..., Any] | None = None,
     records_per_task: int | None = None,
+    *,
+    look: bool = False,
 ) -> Source:
     """The source of some data.
 
@@ -57,6 +66,7 @@ def open_source(
         reader_params: `reader_type` and the reader's own parameters.
         custom_reader: the user's `custom_data_reader`; it gets `data` and the parameters.
         records_per_task: handed to the custom reader.
+        look: to show the records, not to train on them.
 
     Raises:
         NotFound: there is nothing at the path.
@@ -72,7 +82,7 @@ def open_source(
         return _open_object(data, params)
     files = list({file.url: file for path in paths for file in expand(path)}.values())
     format_ = format_of(files, params.pop("reader_type", None))
-    opener = format_.load()
+    opener = format_.load(look=look)
     _check_params(format_, opener, params)
     for_each(files, lambda file: check_content(file, format_.name))
     return opener(files, **params)

@@ -32,7 +32,7 @@ from elasticdl.data.readers.columns import check_columns, locate
 from elasticdl.data.source import BYTES, ArraySpec, Chunk, Metadata
 from elasticdl.errors import CorruptData, DataError
 
-__all__ = ["open_parquet"]
+__all__ = ["look_into_parquet", "open_parquet"]
 
 _BUFFER_BYTES = 256 << 10
 
@@ -43,6 +43,15 @@ def open_parquet(files: Sequence[File], *, columns: Sequence[str] | None = None)
     Args:
         columns: the columns to read. Default: all.
     """
+    return _open(files, columns, look=False)
+
+
+def look_into_parquet(files: Sequence[File], *, columns: Sequence[str] | None = None) -> FileSource:
+    """The same for a look only: what cannot be a record's value is there as a Python object."""
+    return _open(files, columns, look=True)
+
+
+def _open(files: Sequence[File], columns: Sequence[str] | None, *, look: bool) -> FileSource:
     chosen = check_columns(columns)
     footers = for_each([file for file in files if file.size], _footer)
     if not footers:
@@ -51,9 +60,10 @@ def open_parquet(files: Sequence[File], *, columns: Sequence[str] | None = None)
     types = _types(footers[0], names)
     for footer in footers[1:]:
         _check_same(footers[0], types, footer)
-    structure = {name: _spec(name, type_, footers[0].file.url) for name, type_ in types.items()}
+    url = footers[0].file.url
+    structure = {n: BYTES if look else _spec(n, type_, url) for n, type_ in types.items()}
     pool = CursorPool()
-    shards = [shard for footer in footers for shard in _shards(footer, names, pool)]
+    shards = [shard for footer in footers for shard in _shards(footer, names, pool, look)]
     if not shards:
         raise DataError(f"There are no records in {files[0].url}. Give data that holds some.")
     return FileSource(shards, structure, Metadata(column_names=names))
@@ -95,22 +105,22 @@ def _check_same(first: _Footer, types: dict[str, Any], footer: _Footer) -> None:
 
 
 def _shards(
-    footer: _Footer, names: Sequence[str], pool: CursorPool
+    footer: _Footer, names: Sequence[str], pool: CursorPool, look: bool
 ) -> list[tuple[str, ShardReader]]:
     shards: list[tuple[str, ShardReader]] = []
     for group, (num_rows, num_bytes) in enumerate(footer.row_groups):
         key = footer.file.url if len(footer.row_groups) == 1 else f"{footer.file.url}#{group}"
         batch = max(1, min(MAX_RECORDS, num_rows * MAX_BYTES // max(1, num_bytes)))
-        stream = partial(_stream, footer.file, group, names, batch)
+        stream = partial(_stream, footer.file, group, names, batch, look)
         shards.append((key, SequentialShard(key, num_rows, stream, pool)))
     return shards
 
 
 def _stream(
-    file: File, group: int, names: Sequence[str], batch_size: int
+    file: File, group: int, names: Sequence[str], batch_size: int, look: bool
 ) -> Generator[Chunk, None, None]:
     """The chunks of a row group; without `pre_buffer` its pages are read as they are needed."""
-    row = 0
+    row, values_of = 0, _shown_values if look else _values
     with file.open() as handle:
         try:
             with pq.ParquetFile(handle, pre_buffer=False, buffer_size=_BUFFER_BYTES) as parquet:
@@ -120,15 +130,16 @@ def _stream(
                 for batch in batches:
                     rows = f"rows {row} to {row + batch.num_rows - 1}"
                     where = f"{file.url}, row group {group}, {rows}"
-                    yield {name: _values(batch.column(name), name, where) for name in names}
+                    yield {name: values_of(batch.column(name), name, where) for name in names}
                     row += batch.num_rows
         except (pa.ArrowInvalid, OSError) as e:
             raise _corrupt(file, f"row group {group} cannot be read after row {row}", e) from e
 
 
 def _corrupt(file: File, what: str, error: Exception) -> CorruptData:
+    reason = str(error).rstrip(".")
     return CorruptData(
-        f"{file.url}: {what}: {error}. The file is damaged or no Parquet file: copy or write it "
+        f"{file.url}: {what}: {reason}. The file is damaged or no Parquet file: copy or write it "
         "again, or name its reader_type."
     )
 
@@ -172,6 +183,17 @@ def _values(column: Any, name: str, where: str) -> NDArray[Any]:
     if pa.types.is_temporal(type_):
         return _numpy(column.cast(_integer_of(type_)).cast(pa.int64()))
     return _numpy(column)
+
+
+def _shown_values(column: Any, name: str, where: str) -> NDArray[Any]:
+    try:
+        _spec(name, column.type, where)
+        return _values(column, name, where)
+    except DataError:
+        shown = np.empty(len(column), dtype=object)
+        for i, value in enumerate(column.to_pylist()):  # as a whole, lists would make a matrix
+            shown[i] = value
+        return shown
 
 
 def _numpy(column: Any) -> NDArray[Any]:
