@@ -39,7 +39,9 @@ __all__ = [
     "StorageFailure",
     "UnknownName",
     "UserError",
+    "near_match",
     "nearest",
+    "reason",
 ]
 
 
@@ -47,6 +49,10 @@ class ElasticDLError(Exception):
     """The root of the tree."""
 
     exit_code = 1
+
+    def __str__(self) -> str:
+        # An OSError with a number would put `[Errno 28]` in front of the message.
+        return str(self.args[-1]) if isinstance(self, OSError) and self.args else super().__str__()
 
 
 class UserError(ElasticDLError):
@@ -104,17 +110,40 @@ class AuditFailure(RunError):
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """A sentence that helps with a mistyped name: the nearest match, or all that there is.
+    """A sentence that helps with a mistyped name: the nearest match, or all that are known.
 
     >>> nearest("learning_rat", ["learning_rate", "hidden_units"])
     "Did you mean 'learning_rate'?"
     >>> nearest("x", ["alpha", "beta"])
-    'There is: alpha, beta.'
+    'Known: alpha, beta.'
+    >>> nearest("x", [])
+    ''
     """
     names = sorted(set(known))
-    if match := difflib.get_close_matches(name, names, n=1, cutoff=0.6):
-        return f"Did you mean {match[0]!r}?"
-    if not names:
-        return "There is none."
+    if match := near_match(name, names):
+        return f"Did you mean {match!r}?"
     shown = ", ".join(names[:20])
-    return f"There is: {shown}{', ...' if len(names) > 20 else ''}."
+    return f"Known: {shown}{', ...' if len(names) > 20 else ''}." if names else ""
+
+
+def near_match(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+    """The known name that was probably meant, capital letters aside.
+
+    >>> near_match("sgdd", ["SGD", "Adam"])
+    'SGD'
+    """
+    by_lower = {other.lower(): other for other in sorted(known)}
+    matches = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=cutoff)
+    return by_lower[matches[0]] if matches else None
+
+
+def reason(error: BaseException) -> str:
+    """What somebody else's error says, to stand in a sentence of ours.
+
+    >>> reason(OSError(13, "Permission denied", "x.csv"))
+    'Permission denied'
+    >>> reason(ValueError("It is wrong."))
+    'It is wrong'
+    """
+    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    return str(text).strip().rstrip(".")

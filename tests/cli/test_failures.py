@@ -79,6 +79,7 @@ def test_an_error_of_ours_is_one_message(shown: Callable[..., str]) -> None:
         shown(raising(AuditFailure("Record 3 was lost.")), code=1) == "Error: Record 3 was lost.\n"
     )
     assert shown(raising(StorageFailure("No room.")), code=1) == "Error: No room.\n"
+    assert shown(raising(StorageFailure(28, "No room.")), code=1) == "Error: No room.\n"
 
 
 def test_an_error_of_ours_has_its_traceback_when_debugging(shown: Callable[..., str]) -> None:

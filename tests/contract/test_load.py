@@ -7,6 +7,7 @@ import keras
 import pytest
 import tensorflow as tf
 
+from elasticdl.contract.keras_names import keras_names
 from elasticdl.contract.load import load_spec
 from elasticdl.contract.mode import Mode
 from elasticdl.errors import ContractError, InvalidValue, NotFound, UnknownName
@@ -79,7 +80,11 @@ def test_names_are_looked_up_in_the_models_file_first(write_zoo: WriteZoo) -> No
         ("loss", "mean_sq", "loss 'mean_sq' is neither in m.py nor in Keras"),
         ("dataset_fn", "dataset", "dataset_fn 'dataset' is not in m.py.*Did you mean 'dataset_a'"),
         ("loss", "m.nothing", "loss 'm.nothing' names 'nothing', which m.py does not have"),
-        ("callbacks", "m", "callbacks 'm' is not in m.py"),
+        ("callbacks", "m", r"callbacks 'm' is not in m\.py\..*such as my_file\.callbacks\.$"),
+        ("optimizer", "sgdd", r"neither in m\.py nor in Keras\. Did you mean 'sgd'\?$"),
+        ("loss", "MeanSquareError", r"nor in Keras\. Did you mean 'mean_squared_error'\?$"),
+        ("eval_metrics_fn", "acuracy", r"nor in Keras\. Did you mean 'Accuracy'\?$"),
+        ("optimizer", "xyz", r"nor in Keras\. Give .* such as my_file\.optimizer\.$"),
     ],
 )
 def test_an_override_that_leads_nowhere_is_told(
@@ -140,6 +145,32 @@ def test_a_model_of_the_wrong_kind_is_told(write_zoo: WriteZoo) -> None:
     zoo = write_zoo({"m.py": "model = 3\nloss = 'mse'\noptimizer = 'sgd'"})
     with pytest.raises(ContractError, match=r"model of m\.py is 3 \(int\)"):
         load_spec("m", model_zoo=zoo)
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "meant"),
+    [("optimizer", "sgdd", "sgd"), ("loss", "msee", "mse"), ("loss", "hube", "huber")],
+)
+def test_an_unknown_name_of_keras_is_told_with_the_nearest(
+    part: str, name: str, meant: str
+) -> None:
+    parts = {"loss": "mse", "optimizer": "sgd", part: name}
+    module = types.ModuleType("m")
+    vars(module).update(model=net(), **parts)
+    with pytest.raises(UnknownName, match=rf"Keras has no {part} '{name}'\. .*'{meant}'\?$"):
+        load_spec(module)
+
+
+def test_names_of_keras_are_those_that_it_takes_as_they_are() -> None:
+    assert {"mse", "mean_squared_error", "huber"} <= set(keras_names("losses"))
+    assert {"AUC", "mae", "sparse_categorical_accuracy"} <= set(keras_names("metrics"))
+    assert {"sgd", "adam", "rmsprop"} <= set(keras_names("optimizers"))
+    assert {"get", "MeanIoU"}.isdisjoint(keras_names("metrics"))
+
+
+def test_a_parameter_of_a_model_without_any_is_told() -> None:
+    with pytest.raises(InvalidValue, match=r"takes no parameter 'units'\. It takes none\.$"):
+        load_spec(lambda: net(), model_params={"units": 1}, loss="mse", optimizer="sgd")
 
 
 def test_an_unknown_override_is_told() -> None:

@@ -116,6 +116,8 @@ def test_files_with_other_columns_are_refused_unless_columns_are_named(tmp_path:
 def test_missing_column_is_named_with_the_nearest_and_the_header(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"no column 'lable'\. Did you mean 'label'\?.*: x, label"):
         rows_of(tmp_path, b"x,label\n1,2\n", columns=["x", "lable"])
+    with pytest.raises(DataError, match=r"no column 'z'\. Its columns are: x, label\.$"):
+        rows_of(tmp_path, b"x,label\n1,2\n", columns=["z"])
 
 
 def test_repeated_column_is_refused_when_asked_for(tmp_path: Path) -> None:

@@ -75,8 +75,13 @@ def test_links_to_files_are_followed(tree: Path) -> None:
 
 def test_missing_path_is_named_with_the_nearest(tree: Path) -> None:
     (tree / "training.csv").touch()
-    with pytest.raises(NotFound, match=r"trainin\.csv'.*Did you mean 'training\.csv'"):
+    with pytest.raises(NotFound, match=rf"trainin\.csv'\. Did you mean '{tree}/training\.csv'\?$"):
         expand(f"{tree}/trainin.csv")
+    with pytest.raises(NotFound, match=r"no .*nope\.csv'\. The directory '.*' holds .*a\.csv"):
+        expand(f"{tree}/nope.csv")
+    (tree / "bare").mkdir()
+    with pytest.raises(NotFound, match=r"The directory '.*bare' is empty\.$"):
+        expand(f"{tree}/bare/a.csv")
     with pytest.raises(NotFound, match="nor its directory"):
         expand(f"{tree}/no/where.csv")
     with pytest.raises(NotFound, match="No file matches"):

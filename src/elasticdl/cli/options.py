@@ -14,7 +14,7 @@ import click
 
 from elasticdl.cli.outcome import report
 from elasticdl.cli.presentation import Presentation
-from elasticdl.errors import InvalidValue, UnknownName, nearest
+from elasticdl.errors import InvalidValue, UnknownName, near_match
 from elasticdl.job.config import COMMANDS, JobConfig, Option, options
 
 if TYPE_CHECKING:
@@ -124,8 +124,8 @@ class JobCommand(click.Command):
             advice = f"It is an option of {' and '.join(owners)}."
             advice = f"Write --{plain}." if f"--{plain}" in known else advice
         else:
-            advice = nearest(f"--{plain}", known)
-            advice = advice if advice.startswith("Did") else ""
+            match = near_match(f"--{plain}", known)
+            advice = f"Did you mean {match!r}?" if match else ""
         return f"Unknown option '{name}' of '{ctx.command_path}'. {advice}".rstrip() + (
             f"\nTry '{ctx.command_path} --help'."
         )

@@ -136,7 +136,8 @@ def check_params(what: str, fn: Callable[..., Any], given: Mapping[str, Any]) ->
     known = [p.name for p in found if p.kind not in _VARIADIC]
     for name in given:
         if not takes(fn, name):
-            raise InvalidValue(f"{what} takes no parameter {name!r}. {nearest(name, known)}")
+            advice = nearest(name, known) or "It takes none."
+            raise InvalidValue(f"{what} takes no parameter {name!r}. {advice}")
     missing = [
         p.name
         for p in found

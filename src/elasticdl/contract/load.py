@@ -4,20 +4,34 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
 from elasticdl.contract.elasticdl_spec import is_spec, pieces_of_spec
 from elasticdl.contract.functions import model_of, pieces_of_functions
 from elasticdl.contract.keras_class import pieces_of_class
+from elasticdl.contract.keras_names import Kind, keras_names
 from elasticdl.contract.pieces import OVERRIDES, Pieces, assemble
 from elasticdl.contract.spec import Spec
 from elasticdl.contract.trace import without_machinery
 from elasticdl.contract.zoo import Named, Zoo
-from elasticdl.errors import ContractError, ElasticDLError, InvalidValue, UnknownName, nearest
+from elasticdl.errors import (
+    ContractError,
+    ElasticDLError,
+    InvalidValue,
+    UnknownName,
+    near_match,
+    nearest,
+)
 
 __all__ = ["load_spec"]
+
+_KERAS_KINDS: Mapping[str, Kind] = {
+    "loss": "losses",
+    "optimizer": "optimizers",
+    "eval_metrics_fn": "metrics",
+}
 
 
 def load_spec(
@@ -152,21 +166,23 @@ def _keras_name(part: str, name: str, target: _Target) -> Any:
     """A bare name that the model's file does not have: Keras may."""
     import keras
 
-    own = [n for n in vars(target.module) if not n.startswith("_")] if target.module else []
-    known: dict[str, tuple[Callable[[str], Any], Any]] = {
-        "loss": (keras.losses.get, name),
-        "optimizer": (keras.optimizers.get, name),
-        "eval_metrics_fn": (keras.metrics.get, [name]),
-    }
-    if part in known:
-        get, value = known[part]
+    known: list[str] = []
+    if part in _KERAS_KINDS:
+        kind = _KERAS_KINDS[part]
         try:
-            get(name)
-            return value
+            getattr(keras, kind).get(name)
+            return [name] if part == "eval_metrics_fn" else name
         except ValueError:
-            pass
-    what = f"neither in {target.where} nor in Keras" if part in known else f"not in {target.where}"
+            known = keras_names(kind)
+    what = f"neither in {target.where} nor in Keras" if known else f"not in {target.where}"
+    if match := near_match(name, [*known, *_own_names(target.module)]):
+        raise UnknownName(f"The {part} {name!r} is {what}. Did you mean {match!r}?")
     raise UnknownName(
-        f"The {part} {name!r} is {what}. Give a dotted name in the zoo, such as losses.my_loss. "
-        f"{nearest(name, own)}"
+        f"The {part} {name!r} is {what}. Give a name in that file, or a dotted name in the zoo "
+        f"such as my_file.{part}."
     )
+
+
+def _own_names(module: ModuleType | None) -> list[str]:
+    own = vars(module) if module is not None else {}
+    return [n for n, v in own.items() if not n.startswith("_") and not isinstance(v, ModuleType)]

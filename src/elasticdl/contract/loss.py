@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from elasticdl.contract.bind import Bound, Role, bind, describe
+from elasticdl.contract.keras_names import keras_names
 from elasticdl.contract.legacy import hand_labels
 from elasticdl.contract.spec import LossFn, Tensors
 from elasticdl.errors import ContractError, UnknownName, nearest
@@ -53,8 +54,8 @@ def _checked_name(name: str) -> str:
     try:
         keras.losses.get(name)
     except ValueError:
-        known = [n for n in dir(keras.losses) if not n.startswith("_")]
-        raise UnknownName(f"Keras has no loss {name!r}. {nearest(name, known)}") from None
+        known = nearest(name, keras_names("losses"))
+        raise UnknownName(f"Keras has no loss {name!r}. {known}") from None
     return name
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from elasticdl.contract.bind import Bound, bind, describe
+from elasticdl.contract.keras_names import keras_names
 from elasticdl.contract.legacy import hand_labels
 from elasticdl.contract.loss import LABELS, OUTPUTS
 from elasticdl.contract.spec import MetricDef, Tensors, ValuesFn
@@ -114,8 +115,8 @@ def _named(name: str) -> keras.metrics.Metric | Callable[[Tensors, Tensors], Any
     try:
         return keras.metrics.get(name)
     except ValueError:
-        known = [n for n in dir(keras.metrics) if not n.startswith("_")]
-        raise UnknownName(f"Keras has no metric {name!r}. {nearest(name, known)}") from None
+        known = nearest(name, [*keras_names("metrics"), "accuracy"])
+        raise UnknownName(f"Keras has no metric {name!r}. {known}") from None
 
 
 def _accuracy(labels: Tensors, predictions: Tensors) -> Any:

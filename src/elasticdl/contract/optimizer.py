@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from elasticdl.contract.bind import check_params, describe
+from elasticdl.contract.keras_names import keras_names
 from elasticdl.contract.legacy import is_old_optimizer, to_keras
 from elasticdl.errors import ContractError, UnknownName, nearest
 
@@ -65,5 +66,5 @@ def _named(name: str, params: Mapping[str, Any]) -> keras.optimizers.Optimizer:
     try:
         return keras.optimizers.get({"class_name": name, "config": dict(params)})
     except ValueError:
-        known = [n for n in dir(keras.optimizers) if n[0].isupper()]
-        raise UnknownName(f"Keras has no optimizer {name!r}. {nearest(name, known)}") from None
+        known = nearest(name, keras_names("optimizers"))
+        raise UnknownName(f"Keras has no optimizer {name!r}. {known}") from None

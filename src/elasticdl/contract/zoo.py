@@ -103,7 +103,7 @@ class Zoo:
             known = {n for p in files for n in top_level_names(p)} | {p.stem for p in files}
             raise UnknownName(
                 f"No {name!r} in the directory {self._shown(path)} for {what} "
-                f"{'.'.join([*module, name])!r} (looked at {path}). {nearest(name, known)}"
+                f"{'.'.join([*module, name])!r} (looked at {path}). {nearest(name, known)}".rstrip()
             )
         return defining[0] if defining else None
 
@@ -113,13 +113,13 @@ class Zoo:
     def _no_such_attribute(
         self, what: str, parts: list[str], attribute: str, owner: Any, path: Path
     ) -> UnknownName:
-        known = (
-            [n for n in vars(owner) if not n.startswith("_")] if hasattr(owner, "__dict__") else []
-        )
+        own = vars(owner) if hasattr(owner, "__dict__") else {}
+        known = [
+            n for n, v in own.items() if not n.startswith("_") and not isinstance(v, ModuleType)
+        ]
         return UnknownName(
             f"The {what} {'.'.join(parts)!r} names {attribute!r}, which {self._shown(path)} does "
-            "not have "
-            f"(looked at {path}). {nearest(attribute, known)}"
+            f"not have (looked at {path}). {nearest(attribute, known)}".rstrip()
         )
 
     def _no_such_file(self, name: str, parts: list[str], what: str) -> NotFound:
@@ -132,7 +132,7 @@ class Zoo:
         looked = self.root.joinpath(*(parts[:-1] or parts))
         return NotFound(
             f"The {what} {name!r} is not in the model zoo: there is no {looked}.py. "
-            f"{nearest(module, known)}"
+            f"{nearest(module, known)}".rstrip()
         )
 
 

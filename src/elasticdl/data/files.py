@@ -9,7 +9,15 @@ from dataclasses import dataclass
 from typing import IO, Any, Protocol, TypeVar
 
 from elasticdl.data.source import Chunk, Metadata, Shard, Structure
-from elasticdl.errors import DataError, InvalidValue, NotFound, StorageFailure, UnknownName, nearest
+from elasticdl.errors import (
+    DataError,
+    InvalidValue,
+    NotFound,
+    StorageFailure,
+    UnknownName,
+    nearest,
+    reason,
+)
 
 __all__ = ["File", "FileSource", "ShardReader", "check_range", "for_each"]
 
@@ -119,4 +127,6 @@ def _storage_errors(url: str) -> Iterator[None]:
     except FileNotFoundError as e:
         raise NotFound(f"{url} is gone: it was there when the data was listed.") from e
     except OSError as e:
-        raise StorageFailure(f"Cannot read {url}: {e}. Check its permissions and the disk.") from e
+        raise StorageFailure(
+            f"Cannot read {url}: {reason(e)}. Check its permissions and the disk."
+        ) from e

@@ -7,7 +7,7 @@ import zlib
 from typing import IO, cast
 
 from elasticdl.data.files import File
-from elasticdl.errors import CorruptData
+from elasticdl.errors import CorruptData, reason
 
 __all__ = ["GzipStream", "is_gzipped", "open_stream"]
 
@@ -30,7 +30,7 @@ class GzipStream:
             data = self._gzip.read(size)
         except (EOFError, gzip.BadGzipFile, zlib.error) as e:
             raise CorruptData(
-                f"{self._url}: cannot decompress past byte {self._position} of its content: {e}. "
+                f"{self._url}: cannot decompress past byte {self._position} of its content: {reason(e)}. "
                 "The file is damaged: copy or write it again."
             ) from e
         self._position += len(data)

@@ -17,7 +17,9 @@ from elasticdl.errors import (
     NotFound,
     StorageFailure,
     UnknownName,
+    near_match,
     nearest,
+    reason,
 )
 
 __all__ = ["expand", "file_system"]
@@ -78,10 +80,8 @@ def file_system(url: str) -> tuple[Any, str]:
         help_ = nearest(protocol, [*_PACKAGES, "file", "memory"])
         raise UnknownName(f"Unknown kind of address {protocol!r} in {url!r}. {help_}") from e
     except OSError as e:
-        reason = str(e).splitlines()[0]
-        raise StorageFailure(
-            f"Cannot reach {url}: {reason}. Check the driver of {protocol}."
-        ) from e
+        why = reason(e).splitlines()[0]
+        raise StorageFailure(f"Cannot reach {url}: {why}. Check the driver of {protocol}.") from e
     return fs, path
 
 
@@ -134,7 +134,7 @@ def _expand_one(url: str, recursive: bool) -> list[File]:
             return [_file(fs, fs.info(path))]
         infos = [info for pattern in _braces(path) for info in _glob(fs, pattern)]
     except OSError as e:
-        raise StorageFailure(f"Cannot list {url}: {e}. Check its permissions.") from e
+        raise StorageFailure(f"Cannot list {url}: {reason(e)}. Check its permissions.") from e
     if not infos:
         raise _not_found(fs, path, url)
     return [_file(fs, info) for info in infos]
@@ -205,4 +205,13 @@ def _not_found(fs: Any, path: str, url: str) -> NotFound:
         siblings = [posixpath.basename(str(p).rstrip("/")) for p in fs.ls(parent, detail=False)]
     except (OSError, ValueError):
         return NotFound(f"There is no {url!r}, nor its directory {parent!r}. Check the path.")
-    return NotFound(f"There is no {url!r}. In {parent!r}: {nearest(name, siblings)}")
+    if match := near_match(name, siblings, cutoff=0.75):
+        return NotFound(f"There is no {url!r}. Did you mean {_beside(url, match)!r}?")
+    shown = ", ".join(sorted(siblings)[:10]) + (", ..." if len(siblings) > 10 else "")
+    held = f"holds {shown}" if siblings else "is empty"
+    return NotFound(f"There is no {url!r}. The directory {parent!r} {held}.")
+
+
+def _beside(url: str, name: str) -> str:
+    """Another name in the directory that the user's own words lead to."""
+    return posixpath.join(posixpath.dirname(url.rstrip("/")), name)

@@ -11,7 +11,7 @@ from typing import IO, Any
 
 from elasticdl.data.paths import file_system
 from elasticdl.data.recordio import COMPRESSIONS, RecordWriter
-from elasticdl.errors import InvalidValue, OutputExists, StorageFailure, nearest
+from elasticdl.errors import InvalidValue, OutputExists, StorageFailure, nearest, reason
 
 __all__ = ["ShardWriter"]
 
@@ -114,4 +114,6 @@ def _storage_errors(url: str) -> Any:
     try:
         yield
     except OSError as e:
-        raise StorageFailure(f"Cannot write to {url}: {e}. Check its space and permissions.") from e
+        raise StorageFailure(
+            f"Cannot write to {url}: {reason(e)}. Check its space and permissions."
+        ) from e

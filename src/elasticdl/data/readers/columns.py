@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from elasticdl.errors import DataError, InvalidValue, nearest
+from elasticdl.errors import DataError, InvalidValue, near_match
 
 __all__ = ["check_columns", "locate"]
 
@@ -27,9 +27,10 @@ def locate(wanted: Sequence[str], header: Sequence[str], url: str) -> list[int]:
     """Where each wanted column stands in a header."""
     for name in wanted:
         if name not in header:
+            match = near_match(name, header)
+            meant = f"Did you mean {match!r}? " if match else ""
             raise DataError(
-                f"{url} has no column {name!r}. {nearest(name, header)} "
-                f"Its columns are: {', '.join(header)}."
+                f"{url} has no column {name!r}. {meant}Its columns are: {', '.join(header)}."
             )
         if header.count(name) > 1:
             raise DataError(f"{url} has {header.count(name)} columns named {name!r}. Rename them.")

@@ -25,7 +25,7 @@ from elasticdl.data.gzipped import is_gzipped, open_stream
 from elasticdl.data.readers.columns import check_columns, locate
 from elasticdl.data.readers.csv_scan import scan
 from elasticdl.data.source import ArraySpec, Chunk, Metadata
-from elasticdl.errors import DataError, InvalidValue
+from elasticdl.errors import DataError, InvalidValue, reason
 
 __all__ = ["open_csv"]
 
@@ -140,7 +140,9 @@ class _Table:
         with contextlib.suppress(pa.ArrowInvalid):
             self._parse(block.data.decode(errors="replace").encode(), refuse)
         if not bad:
-            return DataError(f"{url}: rows from {block.first + 2} on cannot be read: {error}.")
+            return DataError(
+                f"{url}: rows from {block.first + 2} on cannot be read: {reason(error)}."
+            )
         row = bad[0]
         number = block.first + 1 + row.number
         text = row.text if len(row.text) <= 80 else row.text[:77] + "..."

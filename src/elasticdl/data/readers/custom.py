@@ -19,7 +19,7 @@ from elasticdl.data.chunks import MAX_RECORDS, structure_of
 from elasticdl.data.files import check_range
 from elasticdl.data.readers.stack import stack
 from elasticdl.data.source import Chunk, Metadata, Shard, Structure
-from elasticdl.errors import ContractError, DataError
+from elasticdl.errors import ContractError, DataError, reason
 
 __all__ = ["AbstractDataReader", "CustomSource", "Task", "open_custom"]
 
@@ -91,7 +91,7 @@ def open_custom(
         bound = signature.bind(*origin, **named, **given)
     except TypeError as e:
         raise ContractError(
-            f"custom_data_reader{signature} cannot be called with the data's origin: {e}. {_ADVICE}"
+            f"custom_data_reader{signature} cannot be called with the data's origin: {reason(e)}. {_ADVICE}"
         ) from e
     return CustomSource(function(*bound.args, **bound.kwargs))
 

@@ -30,7 +30,7 @@ from elasticdl.data.cursor import CursorPool, SequentialShard
 from elasticdl.data.files import File, FileSource, ShardReader, for_each
 from elasticdl.data.readers.columns import check_columns, locate
 from elasticdl.data.source import BYTES, ArraySpec, Chunk, Metadata
-from elasticdl.errors import CorruptData, DataError
+from elasticdl.errors import CorruptData, DataError, reason
 
 __all__ = ["look_into_parquet", "open_parquet"]
 
@@ -137,9 +137,8 @@ def _stream(
 
 
 def _corrupt(file: File, what: str, error: Exception) -> CorruptData:
-    reason = str(error).rstrip(".")
     return CorruptData(
-        f"{file.url}: {what}: {reason}. The file is damaged or no Parquet file: copy or write it "
+        f"{file.url}: {what}: {reason(error)}. The file is damaged or no Parquet file: copy or write it "
         "again, or name its reader_type."
     )
 
