@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -96,7 +97,10 @@ def _call(command: str, model: Any, data: Any, flags: dict[str, Any]) -> Result:
     for key, value in names.items():
         if hasattr(value, "__fspath__"):
             names[key] = str(value)
-    return run(JobConfig.parse(command, names), objects)
+    config = JobConfig.parse(command, names)
+    if idle := config.idle_cluster_options:
+        warnings.warn(f"Without effect when run locally: {', '.join(idle)}.", stacklevel=3)
+    return run(config, objects)
 
 
 def _canonical(command: str, key: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import tempfile
@@ -14,6 +15,7 @@ __all__ = ["load_tensorflow"]
 def load_tensorflow() -> None:
     """Import TensorFlow and Keras silently. Cheap when they are loaded already."""
     if "tensorflow" in sys.modules and "keras" in sys.modules:
+        _drop_remarks_on_retracing()
         return
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ.setdefault("KERAS_BACKEND", "tensorflow")
@@ -32,6 +34,19 @@ def load_tensorflow() -> None:
             "set KERAS_BACKEND=tensorflow."
         )
     tf.get_logger().setLevel("ERROR")
+    _drop_remarks_on_retracing()
+
+
+def _drop_remarks_on_retracing() -> None:
+    """Each job traces functions of its own; TensorFlow takes several jobs for a slip."""
+    logger = logging.getLogger("tensorflow")
+    if _is_other_remark not in logger.filters:
+        logger.addFilter(_is_other_remark)
+
+
+def _is_other_remark(record: logging.LogRecord) -> bool:
+    message = record.getMessage()
+    return not ("tf.function retracing" in message and "elasticdl." in message)
 
 
 @contextmanager

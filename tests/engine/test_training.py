@@ -21,6 +21,7 @@ from elasticdl.errors import (
     NonFiniteLoss,
     NotFound,
     OutputExists,
+    RunError,
     UnknownName,
 )
 
@@ -176,7 +177,7 @@ def test_early_stopping_looks_at_every_evaluation(points: Any) -> None:
 
 
 def test_early_stopping_says_what_there_is_when_its_metric_is_not(points: Any) -> None:
-    with pytest.raises(UnknownName, match=r"watches 'auc', which .* There is: loss"):
+    with pytest.raises(UnknownName, match=r"watches 'auc', which .* Known: loss"):
         train(points, validation_data=points, callbacks=[EarlyStopping("auc")])
 
 
@@ -324,8 +325,26 @@ def test_resume_needs_a_run_with_a_checkpoint(points: Any) -> None:
     with pytest.raises(NotFound, match="no run to resume"):
         train(points, output="nothing", resume=True)
     train(points, output="run")
-    with pytest.raises(NotFound, match="no checkpoint to resume from"):
+    with pytest.raises(NotFound, match="it saved no checkpoint"):
         train(points, output="run", resume=True)
+
+
+def test_resume_keeps_what_the_run_was_started_with(points: Any) -> None:
+    whole = train(points, num_epochs=2, output="whole", minibatch_size=20)
+    train(points, num_epochs=2, output="cut", minibatch_size=20, max_step=5, checkpoint_steps=5)
+    resumed = elasticdl.train(
+        make_model,
+        points,
+        loss=LOSS,
+        optimizer="adam",
+        dataset_fn=shuffled,
+        output="cut",
+        resume=True,
+    )
+    assert_bit_identical(weights(whole), weights(resumed))
+    for change in ({"seed": 6}, {"minibatch_size": 7}):
+        with pytest.raises(InvalidValue, match=f"was started with {next(iter(change))}="):
+            train(points, output="cut", resume=True, **{"minibatch_size": 20, **change})
 
 
 def test_checkpoint_of_another_model_says_what_differs(points: Any) -> None:
@@ -338,8 +357,8 @@ def test_checkpoint_of_another_model_says_what_differs(points: Any) -> None:
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        (np.zeros((333, 2), int), r"labels:  int64 of shape \(32, 2\)"),
-        (np.array(["x"] * 333, dtype=object), r"labels:  string of shape"),
+        (np.zeros((333, 2), int), r"labels:   int64 of shape \(32, 2\)"),
+        (np.array(["x"] * 333, dtype=object), r"labels:   string of shape"),
         (np.full(333, 0.5, np.float32).astype(object), "labels|values"),
     ],
     ids=["shape", "type", "mixed"],
@@ -403,3 +422,103 @@ def test_result_shows_itself(points: Any) -> None:
     result = train(points, validation_data=points)
     assert "validation loss" in str(result) and "<table>" in result._repr_html_()
     assert str(result.output) in str(result)
+
+
+def test_a_model_in_memory_is_evaluated_with_its_own_weights(points: Any) -> None:
+    model = make_model()
+    model.compile(loss=LOSS)
+    expected = model.evaluate(*points, verbose=0)
+    assert elasticdl.evaluate(model, points, loss=LOSS).metrics["loss"] == pytest.approx(
+        expected, rel=1e-5
+    )
+    with pytest.raises(InvalidValue, match="No weights were given"):
+        elasticdl.evaluate(make_model, points, loss=LOSS)
+
+
+@pytest.mark.parametrize("path", ["run", "run/model", "run/model/model.keras"])
+def test_a_trained_model_is_found_by_any_of_its_paths(points: Any, path: str) -> None:
+    train(points, output="run")
+    assert elasticdl.evaluate(make_model, points, loss=LOSS, trained_model=path).metrics
+
+
+def test_a_dataset_without_end_is_refused(points: Any) -> None:
+    with pytest.raises(DataError, match=r"without end\. Remove `\.repeat\(\)`"):
+        train(points, dataset_fn=lambda dataset, mode: dataset.repeat())
+
+
+def test_records_that_are_repeated_are_counted_as_examples(points: Any) -> None:
+    result = train(points, dataset_fn=lambda dataset, mode: dataset.repeat(2))
+    audit = next(e for e in events(result) if e["event"] == "epoch_audit")
+    assert (audit["records"], audit["examples"], audit["applied_once"]) == (333, 666, True)
+
+
+def test_the_failing_record_is_found(points: Any) -> None:
+    texts = np.array([str(i) for i in range(1000)], dtype=object)
+    texts[700] = "cat"
+
+    def dataset_fn(dataset: Any, mode: Any) -> Any:
+        return dataset.map(lambda text: (tf.strings.to_number(text)[None], 0))
+
+    with pytest.raises(DataError, match=r"fails on record 700 of memory: .*cat"):
+        train(texts, keras.Sequential([L.Dense(3)]), dataset_fn=dataset_fn, output="run")
+
+
+def test_a_label_out_of_range_names_the_records(points: Any) -> None:
+    features = np.zeros((600, 4), np.float32)
+    labels = np.zeros(600, int)
+    labels[500] = 12
+
+    def loss(labels: Any, output: Any) -> Any:
+        return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=output)
+
+    with pytest.raises(RunError, match=r"records \[480, 576\) of memory: .*label value of 12"):
+        train((features, labels), loss=loss, shuffle_tasks=False)
+
+
+def test_features_that_do_not_fit_are_named(points: Any) -> None:
+    with pytest.raises(
+        ContractError, match=r"features: float32 of shape \(25, 10, 4\)(.|\n)*batches"
+    ):
+        train(points, dataset_fn=lambda dataset, mode: dataset.batch(10, drop_remainder=True))
+
+
+def test_a_model_that_returns_nothing_is_refused(points: Any) -> None:
+    class Forgetful(keras.Model):
+        def call(self, inputs: Any) -> None:
+            return None
+
+    with pytest.raises(ContractError, match="returned nothing"):
+        train(points, Forgetful)
+
+
+def test_a_step_of_the_models_own_is_refused(points: Any) -> None:
+    class Own(keras.Model):
+        def train_step(self, data: Any) -> Any:
+            return {}
+
+    with pytest.raises(ContractError, match="Own has a train_step of its own"):
+        train(points, Own)
+
+
+def test_labels_that_would_broadcast_are_warned_of(points: Any) -> None:
+    features, labels = points
+
+    def loss(labels: Any, output: Any) -> Any:
+        return tf.reduce_mean(tf.square(output - tf.cast(labels, tf.float32)))
+
+    model = keras.Sequential([keras.Input((4,)), L.Dense(1)])
+    result = train((features, labels), model, loss=loss, optimizer=keras.optimizers.SGD(1e-3))
+    warning = next(e for e in events(result) if e["event"] == "warning")
+    assert "labels have the shape (32,) and the outputs (32, 1)" in warning["message"]
+
+
+def test_a_short_run_has_a_loss(points: Any) -> None:
+    result = train(points, max_step=1)
+    assert len(result.history["loss"]) == 1
+    assert [e["step"] for e in events(result) if e["event"] == "step"] == [1]
+
+
+def test_faults_in_validation_data_are_found_before_anything_is_written(points: Any) -> None:
+    with pytest.raises(ContractError, match="features"):
+        train(points, validation_data=(points[0][:, :3], points[1]), output="run")
+    assert not Path("run").exists()

@@ -118,13 +118,17 @@ class Checkpoints:
             content = (path / TENSORS).read_bytes()
             whole = hashlib.sha256(content).hexdigest() == manifest["tensors"]["sha256"]
             if not whole or manifest["version"] != VERSION:
-                fault = "its checksum does not fit" if not whole else "it is of another version"
-                raise CorruptData(f"The checkpoint {path} cannot be used: {fault}.")
+                fault = (
+                    "is damaged: its checksum does not fit"
+                    if not whole
+                    else "is of another version"
+                )
+                raise CorruptData(f"The checkpoint {path} {fault}.")
             return Checkpoint(manifest["step"], path, load(content), manifest["state"])
         except (OSError, ValueError, KeyError, TypeError) as error:
             if isinstance(error, CorruptData):
                 raise
-            raise CorruptData(f"The checkpoint {path} cannot be used: {error}.") from error
+            raise CorruptData(f"The checkpoint {path} is damaged: {error}.") from error
 
 
 def _sync(directory: Path) -> None:

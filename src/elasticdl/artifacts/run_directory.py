@@ -71,10 +71,11 @@ class RunDirectory:
             if not self.job.exists():
                 raise NotFound(f"There is no run to resume in {self.path}. Leave --resume out.")
             return
+        for place in (self.path, *self.path.parents):
+            if place.exists() and not place.is_dir():
+                raise OutputExists(f"The output {self.path}: {place} is a file. Give a directory.")
         if not self.path.exists():
             return
-        if not self.path.is_dir():
-            raise OutputExists(f"The output {self.path} is a file. Give a directory.")
         foreign = sorted(p.name for p in self.path.iterdir() if p.name not in OURS)
         if foreign and not self.job.exists():
             raise OutputExists(

@@ -15,7 +15,7 @@ from elasticdl.errors import CorruptData, NotFound
 if TYPE_CHECKING:
     import keras
 
-__all__ = ["load_parameters", "save_trained_model"]
+__all__ = ["find_trained_model", "load_parameters", "save_trained_model"]
 
 PARAMETERS = "params.safetensors"
 KERAS = "model.keras"
@@ -56,20 +56,25 @@ def _save_keras(model: keras.Model, path: Path) -> None:
             path.unlink(missing_ok=True)
 
 
+def find_trained_model(path: Path) -> Path:
+    """The `model/` directory, given it, the run directory, or a file inside of it."""
+    for candidate in (path / "model", path, path.parent):
+        if (candidate / PARAMETERS).exists():
+            return candidate
+    what = "does not exist" if not path.exists() else f"holds no model/{PARAMETERS}"
+    raise NotFound(
+        f"There is no trained model in {path}: it {what}. "
+        "Give the --output of a training that was completed."
+    )
+
+
 def load_parameters(path: Path) -> dict[str, Any]:
-    """The parameters of a trained model, given a run directory or its `model/`."""
+    """The parameters of a trained model, by name."""
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
-    for candidate in (path / "model" / PARAMETERS, path / PARAMETERS):
-        if candidate.exists():
-            try:
-                return dict(load_file(candidate))
-            except (SafetensorError, OSError) as error:
-                raise CorruptData(
-                    f"The trained model {candidate} cannot be read: {error}."
-                ) from error
-    raise NotFound(
-        f"There is no trained model in {path}: it has no model/{PARAMETERS}. "
-        "Give the --output of a training that was completed."
-    )
+    file = find_trained_model(path) / PARAMETERS
+    try:
+        return dict(load_file(file))
+    except (SafetensorError, OSError) as error:
+        raise CorruptData(f"The trained model {file} cannot be read: {error}.") from error

@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from elasticdl.contract.spec import Batches
 from elasticdl.data.ledger import Lease
 from elasticdl.data.readers.arrays import ArraySource
 from elasticdl.data.source import ArraySpec, Source
+from elasticdl.errors import DataError
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -58,6 +60,7 @@ class Pipeline:
         self._is_sliced = isinstance(source, ArraySource) and isinstance(batches, PlainBatches)
         self._element_spec: Any = None
         self._failure: BaseException | None = None
+        self._is_checked = False
         self._numbers = {shard.name: i for i, shard in enumerate(source.shards)}
         self._names = [shard.name for shard in source.shards]
         self._trace_anew()
@@ -99,6 +102,29 @@ class Pipeline:
         self._ahead.shutdown(wait=True, cancel_futures=True)
         self._prepared = None
 
+    def find_fault(self, lease: Lease) -> int | None:
+        """The first record of the lease that the dataset function fails on, by halving; or None."""
+        start, end = lease.start, lease.end
+        if not self._fails(lease, start, end):
+            return None
+        while end - start > 1:
+            middle = (start + end) // 2
+            if self._fails(lease, start, middle):
+                end = middle
+            else:
+                start = middle
+        return start
+
+    def _fails(self, lease: Lease, start: int, end: int) -> bool:
+        import tensorflow as tf
+
+        try:
+            for _ in self._open(replace(lease, start=start, end=end, skip=0)):
+                pass
+        except tf.errors.OpError:
+            return True
+        return False
+
     def reraise(self) -> None:
         """Raise what the reader or the user's own code raised, when it was that which failed.
 
@@ -116,9 +142,21 @@ class Pipeline:
             tf.random.set_seed(lease.seed(self._seed) & 0x7FFFFFFF)
         variant = self._build(*[tf.constant(a, tf.int64) for a in arguments])
         dataset = tf.data.experimental.from_variant(variant, self._element_spec)
+        if not self._is_checked:
+            self._check_that_it_ends(dataset)
         if lease.skip:
             dataset = dataset.skip(lease.skip)
         return iter(dataset)
+
+    def _check_that_it_ends(self, dataset: tf.data.Dataset) -> None:
+        import tensorflow as tf
+
+        if int(dataset.cardinality()) == tf.data.INFINITE_CARDINALITY:
+            raise DataError(
+                "The dataset function repeats its records without end. Remove `.repeat()` from it: "
+                "--num_epochs says how often the data is gone through."
+            )
+        self._is_checked = True
 
     def _dataset_variant(
         self, shard: tf.Tensor, start: tf.Tensor, end: tf.Tensor, seed: tf.Tensor
@@ -156,11 +194,6 @@ class Pipeline:
 
         if isinstance(self._source, ArraySource):
             return _slices(self._source, start, end)
-        if tf.executing_eagerly():
-            # In tf.data's debug mode a generator's functions are collected while it still runs.
-            chunks = list(self._chunks(shard, start, end))
-            whole = tf.nest.map_structure(lambda *parts: np.concatenate(parts), *chunks)
-            return tf.data.Dataset.from_tensor_slices(whole)
         signature = tf.nest.map_structure(
             lambda s: tf.TensorSpec([None, *s.shape], _tensor_type(s)), self._source.structure
         )

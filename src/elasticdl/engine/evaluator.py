@@ -61,7 +61,7 @@ class Evaluator:
         while lease := ledger.lease():
             iterator = self._pipeline.open(lease)
             self._pipeline.prepare(ledger.peek())
-            with reading(self._pipeline):
+            with reading(self._pipeline, lease):
                 count, loss = self._run(iterator)
             examples += count
             loss_sum += loss

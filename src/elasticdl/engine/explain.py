@@ -1,19 +1,24 @@
-"""TensorFlow's errors about a user's data and shapes, in words."""
+"""TensorFlow's and Keras' errors about a user's data and shapes, in words.
+
+An exception that the user's own code raised is left alone, with its own traceback.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from types import TracebackType
+from typing import Any
 
+from elasticdl.data.ledger import Lease
 from elasticdl.data.pipeline import Pipeline
-from elasticdl.errors import ContractError, DataError, ElasticDLError
+from elasticdl.errors import ContractError, DataError, ElasticDLError, RunError
 
-if TYPE_CHECKING:
-    from elasticdl.engine.inputs import Minibatch
+__all__ = ["UnevenShapes", "calling_loss", "calling_model", "describe", "reading"]
 
-__all__ = ["UnevenShapes", "explain_loss", "reading"]
+_LIBRARY = re.compile(r"[/\\](tensorflow|keras)[/\\]")
+_OURS = re.compile(r"[/\\]elasticdl[/\\](engine|contract|runtime)[/\\]|[/\\]elasticdl[/\\]api\.py")
 
 
 class UnevenShapes(DataError):
@@ -21,8 +26,8 @@ class UnevenShapes(DataError):
 
 
 @contextmanager
-def reading(pipeline: Pipeline) -> Iterator[None]:
-    """Inside, minibatches are fetched: an error of a reader or of the data comes out as itself."""
+def reading(pipeline: Pipeline, lease: Lease) -> Iterator[None]:
+    """Inside, minibatches of a lease are fetched and perhaps trained on: say which record fails."""
     import tensorflow as tf
 
     try:
@@ -32,18 +37,48 @@ def reading(pipeline: Pipeline) -> Iterator[None]:
         message = _first_line(error)
         if "Cannot batch tensors with" in message or "Cannot add tensor to the batch" in message:
             raise UnevenShapes(
-                f"The records of a minibatch have different shapes: {message} Make them alike in the "
-                "dataset function."
+                f"The records of a minibatch have different shapes: {message} "
+                "Make them alike in the dataset function."
             ) from error
-        raise
+        if "Traceback (most recent call last)" in str(error):
+            raise  # Python code of the user's, inside a dataset: its text has their lines
+        if (record := pipeline.find_fault(lease)) is not None:
+            raise DataError(
+                f"The dataset function fails on record {record} of {lease.shard}: {message} "
+                "Mend the record, or the function."
+            ) from error
+        raise RunError(
+            f"Training fails in the records [{lease.start}, {lease.end}) of {lease.shard}: "
+            f"{message}{_where(error)}"
+        ) from error
 
 
 @contextmanager
-def explain_loss(batch: Minibatch, outputs: list[Any]) -> Iterator[None]:
-    """Inside, the loss is computed for the first time: say what it was given when that fails.
+def calling_model(features: Any) -> Iterator[None]:
+    """Inside, the model is called for the first time."""
+    with _telling(
+        lambda: "The model cannot take these features.\n" + f"  features: {describe(features)}\n",
+        "Make the features of the dataset function fit the model's inputs. (A dataset function that "
+        "batches must not: --minibatch_size does it.)",
+    ):
+        yield
 
-    Code of the user's that raises an error of its own is left alone.
-    """
+
+@contextmanager
+def calling_loss(labels: Any, outputs: Any) -> Iterator[None]:
+    """Inside, the loss is computed for the first time."""
+    with _telling(
+        lambda: (
+            "The loss cannot be computed from these labels and outputs.\n"
+            f"  labels:   {describe(labels)}\n  outputs:  {describe(outputs)}\n"
+        ),
+        "Make the labels of the dataset function fit the loss.",
+    ):
+        yield
+
+
+@contextmanager
+def _telling(what: Any, remedy: str) -> Iterator[None]:
     import tensorflow as tf
 
     try:
@@ -54,35 +89,65 @@ def explain_loss(batch: Minibatch, outputs: list[Any]) -> Iterator[None]:
         if not _raised_by_library(error):
             raise
         raise ContractError(
-            "The loss cannot be computed from these labels and outputs.\n"
-            f"  labels:  {_describe(batch.labels)}\n"
-            f"  outputs: {_describe(outputs[0]) if outputs else 'the model failed before it had any'}\n"
-            f"  reason:  {_first_line(error)}\n"
-            "Make the labels' shape and type in the dataset function fit the loss."
+            f"{what()}  reason:   {_first_line(error)}{_where(error)}\n{remedy}"
         ) from error
+
+
+def describe(tensors: Any) -> str:
+    """Types and shapes of some tensors."""
+    import tensorflow as tf
+
+    if tensors is None:
+        return "nothing (None)"
+    if isinstance(tensors, dict):
+        return ", ".join(f"{name}: {describe(value)}" for name, value in tensors.items())
+    if isinstance(tensors, list | tuple):
+        return ", ".join(map(describe, tensors))
+    if not hasattr(tensors, "dtype"):
+        return type(tensors).__name__
+    return f"{tf.as_dtype(tensors.dtype).name} of shape {tuple(tensors.shape)}"
 
 
 def _raised_by_library(error: BaseException) -> bool:
     """Whether the innermost frame is TensorFlow's or Keras', not the user's own `raise`."""
-    frame = error.__traceback__
-    while frame is not None and frame.tb_next is not None:
-        frame = frame.tb_next
-    path = frame.tb_frame.f_code.co_filename if frame is not None else ""
-    return bool(re.search(r"[/\\](tensorflow|keras)[/\\]", path))
+    frames = list(_files(error.__traceback__))
+    return bool(frames) and bool(_LIBRARY.search(frames[-1][0]))
 
 
-def _describe(tensors: Any) -> str:
-    import tensorflow as tf
+def _where(error: BaseException) -> str:
+    """The user's line that led there, when there is one."""
+    theirs = [
+        f"{path}:{line}"
+        for path, line in _files(error.__traceback__)
+        if not _LIBRARY.search(path) and not _OURS.search(path)
+        and "site-packages" not in path and not path.startswith("<")
+    ]  # fmt: skip
+    return f"\n  at:       {theirs[-1]}" if theirs and _is_model_code(theirs[-1]) else ""
 
-    if isinstance(tensors, dict):
-        return ", ".join(f"{name}: {_describe(value)}" for name, value in tensors.items())
-    if isinstance(tensors, list | tuple):
-        return ", ".join(map(_describe, tensors))
-    dtype = tf.as_dtype(tensors.dtype).name
-    return f"{dtype} of shape {tuple(tensors.shape)}"
+
+def _is_model_code(place: str) -> bool:
+    return "contextlib.py" not in place and "/bin/" not in place
+
+
+def _files(traceback: TracebackType | None) -> Iterator[tuple[str, int]]:
+    while traceback is not None:
+        yield traceback.tb_frame.f_code.co_filename, traceback.tb_lineno
+        traceback = traceback.tb_next
 
 
 def _first_line(error: BaseException) -> str:
+    """The line of a long message that says what happened."""
     text = str(getattr(error, "message", None) or error).strip()
-    text = re.sub(r"\{\{.*?\}\}\s*", "", text)
-    return text.splitlines()[0].strip() if text else type(error).__name__
+    text = re.sub(r"\x1b\[[0-9;]*m", "", text)
+    text = re.sub(r"\[[-+\d.eE,\s\[\]]{60,}\]", "[...]", text)  # Keras prints whole tensors
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if not lines:
+        return type(error).__name__
+    line = lines[0]
+    if line.startswith("Exception encountered when calling") and len(lines) > 1:
+        line = lines[1]
+    elif line.startswith("Graph execution error"):
+        # The traceback of the graph's making stands between; what happened is above the node.
+        nodes = [i for i, text in enumerate(lines) if text.startswith("[[")]
+        line = lines[nodes[0] - 1] if nodes else lines[-1]
+    return re.sub(r"\{\{.*?\}\}\s*|\s*\[Op:\w+\].*$", "", line)[:500]

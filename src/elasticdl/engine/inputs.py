@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from elasticdl.engine.explain import calling_model
 from elasticdl.errors import ContractError, DataError
 
 if TYPE_CHECKING:
@@ -63,27 +65,35 @@ def bind_features(model: keras.Model, features: Any) -> Bind:
     expect the dict all the same: it is tried second.
     """
     if not isinstance(features, dict):
-        model(features, training=False)
-        return _as_is
+        return _tried(model, features, _as_is)
     if names := _input_names(model):
         if len(features) == len(names) == 1 and not _takes_dict(model):
-            bind: Bind = _only
-        else:
-            bind = _by_name(names, features, as_dict=len(names) > 1 or _takes_dict(model))
-        model(bind(features), training=False)
-        return bind
+            return _tried(model, features, _only)
+        as_dict = len(names) > 1 or _takes_dict(model)
+        return _tried(model, features, _by_name(names, features, as_dict=as_dict))
     if len(features) > 1:
-        model(features, training=False)
-        return _as_is
+        return _tried(model, features, _as_is)
     try:
-        model(_only(features), training=False)
-        return _only
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Keras warns of each failing try at length
+            return _tried(model, features, _only)
     except Exception as bare:
         try:
-            model(features, training=False)
-        except Exception:
-            raise bare from None
-        return _as_is
+            return _tried(model, features, _as_is)
+        except Exception as mapped:
+            # The error that counts is the one of the form that the model was written for.
+            raise (mapped if _looks_up_by_key(bare, features) else bare) from None
+
+
+def _tried(model: keras.Model, features: Any, bind: Bind) -> Bind:
+    with calling_model(features):
+        model(bind(features), training=False)
+    return bind
+
+
+def _looks_up_by_key(error: Exception, features: dict[str, Any]) -> bool:
+    (key,) = features
+    return "indices" in str(error) and repr(key) in str(error)
 
 
 def _as_is(features: Any) -> Any:

@@ -18,34 +18,34 @@ class Pace:
 
     def __init__(self, log_steps: int) -> None:
         self._log_steps = log_steps
-        self._started = self._mark = time.monotonic()
+        self._started = self._called = self._told = time.monotonic()
         self._last_evaluation = float("-inf")
-        self._busy_s = 0.0
         self._step_s: float | None = None
         self._steps = self._examples = 0
-        self._loss_sum = 0.0
+        self._busy_s = self._loss_sum = 0.0
         self.loss = float("nan")
         self.examples_per_s = 0.0
 
     def steps_ahead(self) -> int:
         """How many steps the next call may take."""
-        self._mark = time.monotonic()
+        self._called = time.monotonic()
         if self._step_s is None:
             return 1  # the first call traces and compiles: learn from a single step
         return max(1, int(CALL_S / max(self._step_s, 1e-6)))
 
     def record(self, outcome: Outcome) -> None:
-        elapsed = time.monotonic() - self._mark
-        if self._step_s is None:
-            self._step_s = min(elapsed / outcome.steps, CALL_S)
-        else:
-            self._step_s = 0.5 * self._step_s + 0.5 * elapsed / outcome.steps
-        self._busy_s += elapsed
+        now = time.monotonic()
+        step_s = (now - self._called) / outcome.steps
+        is_first = self._step_s is None
+        self._step_s = min(step_s, CALL_S) if is_first else _smooth(self._step_s, step_s)
+        wall_s, self._told = now - self._told, now
+        self._busy_s += wall_s
         self._steps += outcome.steps
         self._examples += outcome.examples
         self._loss_sum += outcome.loss_sum
         self.loss = outcome.loss
-        self.examples_per_s = outcome.examples / elapsed if elapsed else 0.0
+        rate = outcome.examples / max(wall_s, 1e-9)
+        self.examples_per_s = rate if is_first else _smooth(self.examples_per_s, rate)
 
     @property
     def has_steps(self) -> bool:
@@ -71,3 +71,12 @@ class Pace:
 
     def evaluated(self) -> None:
         self._last_evaluation = time.monotonic()
+        self.resume()
+
+    def resume(self) -> None:
+        """Training goes on after something else: that time was not its own."""
+        self._told = time.monotonic()
+
+
+def _smooth(before: float | None, value: float) -> float:
+    return value if before is None else 0.7 * before + 0.3 * value

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from elasticdl.contract.spec import Spec
-from elasticdl.engine.explain import explain_loss
+from elasticdl.engine.explain import calling_loss, calling_model
 from elasticdl.engine.inputs import Minibatch, bind_features, split_minibatch
 from elasticdl.engine.names import name_variables
 from elasticdl.errors import ContractError, DataError
@@ -38,14 +38,17 @@ class TrainingModel:
     def __init__(self, spec: Spec, element: Any, *, trains: bool = True) -> None:
         self.spec = spec
         self.model: keras.Model = spec.build_model()
+        _check_step(self.model)
         batch = split_minibatch(element)
         self.bind = bind_features(self.model, batch.features)
         self._optimizer: keras.optimizers.Optimizer | None = (
             spec.make_optimizer() if trains else None
         )
         self._user_loss = spec.loss if _is_function(spec.loss) else None
+        self.warnings: list[str] = []
+        """What is suspicious though it works."""
         self._compile()
-        self._try_loss(batch)
+        self.check(batch)
 
     def _compile(self) -> None:
         """Give Keras the optimizer and, when it is one of its own, the loss."""
@@ -60,16 +63,22 @@ class TrainingModel:
         assert self._optimizer is not None, "made without training"
         return self._optimizer
 
-    def _try_loss(self, batch: Minibatch) -> None:
-        """Find labels and outputs that do not fit each other before anything is written."""
-        outputs: list[Any] = []
-        with explain_loss(batch, outputs):
-            outputs.append(self.model(self.bind(batch.features), training=False))
-            loss = self._loss_of(batch, outputs[0], training=False)
+    def check(self, batch: Minibatch) -> None:
+        """Find features, labels and outputs that do not fit each other, and say so."""
+        with calling_model(batch.features):
+            outputs = self.model(self.bind(batch.features), training=False)
+        if outputs is None:
+            raise ContractError(
+                "The model returned nothing (None). End its `call` with a `return`."
+            )
+        with calling_loss(batch.labels, outputs):
+            loss = self._loss_of(batch, outputs, training=False)
         if loss.shape.rank != 0:
             raise ContractError(
-                f"The loss must be one number a minibatch, or one an example; it has the shape {loss.shape}."
+                "The loss must be one number a minibatch, or one an example; "
+                f"it has the shape {loss.shape}."
             )
+        self.warnings = _broadcast_warnings(self._user_loss, batch.labels, outputs)
 
     def loss(self, batch: Minibatch, *, training: bool) -> tuple[tf.Tensor, Any]:
         """The minibatch's loss, regularisation included, and the model's outputs."""
@@ -135,3 +144,26 @@ def _is_function(loss: Any) -> bool:
     import keras
 
     return callable(loss) and not isinstance(loss, keras.losses.Loss)
+
+
+def _check_step(model: keras.Model) -> None:
+    """A step of the model's own would be left out without a word."""
+    import keras
+
+    if type(model).train_step is not keras.Model.train_step:
+        raise ContractError(
+            f"{type(model).__name__} has a train_step of its own. ElasticDL computes the step itself, "
+            "so that it can account for every record: say what is minimised in the loss instead."
+        )
+
+
+def _broadcast_warnings(user_loss: Any, labels: Any, outputs: Any) -> list[str]:
+    """Labels (n,) and outputs (n, 1) subtract to (n, n), which trains something else."""
+    ranks = [getattr(getattr(t, "shape", None), "rank", None) for t in (labels, outputs)]
+    if user_loss is None or ranks != [1, 2] or outputs.shape[1] != 1:
+        return []
+    return [
+        f"The labels have the shape {tuple(labels.shape)} and the outputs {tuple(outputs.shape)}: a "
+        "loss that subtracts them compares each with every other. Give the labels the shape [1] in "
+        "the dataset function, or squeeze the outputs in the loss."
+    ]

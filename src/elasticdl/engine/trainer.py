@@ -5,6 +5,7 @@ Every way in and every runtime trains through `Trainer.train`.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -100,10 +101,18 @@ class Trainer:
         self._callbacks.train_begin()
         while not self._ledger.is_done and not self._should_stop():
             self._run_epoch()
-        if self._needs_evaluation and self.stop_reason != "interrupted":
-            self._evaluate("end")
+        if self.stop_reason != "interrupted":
+            self._end_partial_epoch()
         self._callbacks.train_end(self._logs())
         self.stop_reason = self.stop_reason or "completed"
+
+    def _end_partial_epoch(self) -> None:
+        """What stopped in the middle of an epoch is told and evaluated like a whole one."""
+        self._log_step(self._ledger.epoch)
+        if self._needs_evaluation:
+            self._evaluate("end")
+        if self.progress.epoch_examples:
+            self._note_history()
 
     def _run_epoch(self) -> None:
         epoch = self._ledger.epoch
@@ -113,13 +122,18 @@ class Trainer:
             if self._should_stop():
                 return
         audit = self._ledger.close_epoch()
+        self._pipeline.prepare(self._ledger.peek())  # it opens while this epoch is evaluated
         if not self.progress.epoch_examples:
             raise DataError(
                 f"The dataset function left none of the {audit.records} training records. "
                 "Look at what it filters out when the mode is training."
             )
         self._emit(
-            "epoch_audit", epoch=epoch, records=audit.records, applied_once=audit.applied_once
+            "epoch_audit",
+            epoch=epoch,
+            records=audit.records,
+            examples=self.progress.epoch_examples,
+            applied_once=audit.applied_once,
         )
         self._log_step(epoch)
         if self._needs_evaluation:
@@ -130,11 +144,11 @@ class Trainer:
         """The minibatches of one lease, in as few graph calls as the plan allows."""
         iterator = self._pipeline.open(lease)
         self._pipeline.prepare(self._ledger.peek())
-        with reading(self._pipeline):
+        with reading(self._pipeline, lease):
             minibatch, done = self._step.first(iterator), lease.skip
         while True:
             self._callbacks.steps_begin(self.progress.step)
-            with reading(self._pipeline):
+            with reading(self._pipeline, lease):
                 outcome, minibatch = self._step.run(iterator, minibatch, self._steps_in_one_call())
             done += outcome.steps
             self._record(lease, outcome)
@@ -149,9 +163,9 @@ class Trainer:
 
     def _steps_in_one_call(self) -> int:
         """Up to the next thing that must happen between two steps."""
+        step, limits = self.progress.step, [self._pace.steps_ahead()]
         if self._callbacks.need_each_step:
             return 1
-        step, limits = self.progress.step, [self._pace.steps_ahead()]
         for every in (self._plan.evaluation_steps, self._plan.checkpoint_steps):
             if every:
                 limits.append(every - step % every)
@@ -238,6 +252,9 @@ class Trainer:
             seconds=round(time.monotonic() - started, 3),
             metrics=evaluation.metrics,
         )
+        for name, value in evaluation.metrics.items():
+            if not math.isfinite(value):
+                self._emit("warning", message=f"The validation {name} is {value}.")
         self._callbacks.evaluation_end(dict(evaluation.metrics))
         self._pace.evaluated()
 
@@ -249,12 +266,16 @@ class Trainer:
         return logs | {f"val_{name}": value for name, value in progress.metrics.items()}
 
     def _end_epoch(self, epoch: int) -> None:
-        logs = self._logs()
-        for name, value in logs.items():
-            self.progress.history.setdefault(name, []).append(value)
+        logs = self._note_history()
         self._emit("epoch", epoch=epoch, **logs)
         self.progress.epoch_examples, self.progress.epoch_loss_sum = 0, 0.0
         self._callbacks.epoch_end(epoch, dict(logs))
+
+    def _note_history(self) -> dict[str, float]:
+        logs = self._logs()
+        for name, value in logs.items():
+            self.progress.history.setdefault(name, []).append(value)
+        return logs
 
     def _should_stop(self) -> bool:
         if self._interrupted():

@@ -116,11 +116,16 @@ class JobConfig:
     )
     output: str | None = _option(
         None,
-        "Directory to write to. Default for train: a new one below elasticdl_runs/.",
+        "Directory to write to. Default: a new one below elasticdl_runs/.",
         group="Model",
+        commands=("train", "predict"),
     )
     overwrite: bool = _option(
-        False, "Replace what an earlier run left in --output.", group="Model", type="bool"
+        False,
+        "Replace what an earlier run left in --output.",
+        group="Model",
+        type="bool",
+        commands=("train", "predict"),
     )
 
     # --- Data ---
@@ -290,6 +295,13 @@ class JobConfig:
             if option.type == "params":
                 given.setdefault(option.name, {})
         return cls(command=command, **given)
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> JobConfig:
+        """The job that `to_json` described."""
+        known = {f.name for f in dataclasses.fields(cls)}
+        given = {name: value for name, value in values.items() if name in known}
+        return cls(**{"model_params": {}, "data_reader_params": {}, **given})
 
     @property
     def idle_cluster_options(self) -> list[str]:

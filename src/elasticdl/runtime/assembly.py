@@ -1,0 +1,191 @@
+"""The parts of a job, put together from its config: spec, sources, pipelines, ledgers, weights."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from elasticdl.artifacts.checkpoint import Checkpoints
+from elasticdl.artifacts.run_directory import RunDirectory
+from elasticdl.artifacts.trained_model import load_parameters
+from elasticdl.contract.load import load_spec
+from elasticdl.contract.mode import Mode
+from elasticdl.contract.spec import Spec
+from elasticdl.data.ledger import Ledger
+from elasticdl.data.pipeline import Pipeline
+from elasticdl.data.registry import open_source
+from elasticdl.data.source import Source
+from elasticdl.engine.evaluator import Evaluator
+from elasticdl.engine.explain import UnevenShapes, reading
+from elasticdl.engine.inputs import split_minibatch
+from elasticdl.engine.state import TrainingModel, seed_everything
+from elasticdl.engine.trainer import Plan
+from elasticdl.errors import DataError, InvalidValue
+from elasticdl.job.config import JobConfig
+from elasticdl.quiet import load_tensorflow
+from elasticdl.runtime.debug import debugging
+
+__all__ = [
+    "check_given",
+    "first_minibatch",
+    "load",
+    "make_evaluator",
+    "make_ledger",
+    "make_pipeline",
+    "make_plan",
+    "open_data",
+    "start_from",
+    "started",
+]
+
+PEEK_RECORDS = 256
+"""Enough records to see whether their shapes vary."""
+
+_OVERRIDES = (
+    "dataset_fn",
+    "loss",
+    "optimizer",
+    "eval_metrics_fn",
+    "callbacks",
+    "custom_data_reader",
+    "prediction_outputs_processor",
+)
+
+
+def check_given(config: JobConfig, objects: Mapping[str, Any], data: str) -> None:
+    """What must be given is, said before TensorFlow takes its seconds to load."""
+    if config.model_def is None and "model" not in objects:
+        raise InvalidValue(
+            "No model was given. Name one with --model_def=file.name, in --model_zoo=DIR."
+        )
+    if getattr(config, data) is None and data not in objects:
+        raise InvalidValue(f"No data was given. Give it with --{data}=PATH.")
+
+
+@contextlib.contextmanager
+def started(config: JobConfig) -> Iterator[None]:
+    """TensorFlow loaded and seeded; with `--debug`, running eagerly until the job is done."""
+    load_tensorflow()
+    assert config.seed is not None
+    seed_everything(config.seed)
+    with debugging(config.debug):
+        yield
+
+
+def load(config: JobConfig, objects: Mapping[str, Any]) -> Spec:
+    """What the user wrote. `objects` are real ones in the place of the config's names."""
+    return load_spec(
+        objects.get("model", config.model_def),
+        model_zoo=config.model_zoo,
+        model_params=config.model_params,
+        training=config.command == "train",
+        **{name: objects.get(name, getattr(config, name)) for name in _OVERRIDES},
+    )
+
+
+def open_data(
+    config: JobConfig, spec: Spec, name: str, objects: Mapping[str, Any]
+) -> Source | None:
+    """The source that an option names; None when it was not given."""
+    data = objects.get(name, getattr(config, name))
+    if data is None:
+        return None
+    return open_source(
+        data,
+        config.data_reader_params,
+        custom_reader=spec.data_reader,
+        records_per_task=config.minibatch_size * config.num_minibatches_per_task,
+    )
+
+
+@contextlib.contextmanager
+def make_pipeline(config: JobConfig, spec: Spec, source: Source, mode: Mode) -> Iterator[Pipeline]:
+    assert config.seed is not None
+    pipeline = Pipeline(source, spec.batches, mode, config.minibatch_size, config.seed)
+    try:
+        yield pipeline
+    finally:
+        pipeline.close()
+
+
+@contextlib.contextmanager
+def make_evaluator(
+    config: JobConfig, training: TrainingModel, source: Source | None
+) -> Iterator[Evaluator | None]:
+    """An evaluator whose data was looked at: faults in it are found before the training."""
+    if source is None:
+        yield None
+        return
+    with make_pipeline(config, training.spec, source, Mode.EVALUATION) as pipeline:
+        training.check(split_minibatch(first_minibatch(config, pipeline, source)))
+        yield Evaluator(training, pipeline, lambda: make_ledger(config, source))
+
+
+def make_ledger(
+    config: JobConfig, source: Source, num_epochs: int = 1, *, shuffle: bool = False
+) -> Ledger:
+    assert config.seed is not None
+    return Ledger(
+        source.shards,
+        records_per_lease=config.minibatch_size * config.num_minibatches_per_task,
+        num_epochs=num_epochs,
+        seed=config.seed,
+        shuffle=shuffle,
+    )
+
+
+def first_minibatch(config: JobConfig, pipeline: Pipeline, source: Source) -> Any:
+    """A minibatch to build the model on: of a few records if that gives one, else of whole leases."""
+    few = Ledger(source.shards[:1], records_per_lease=max(config.minibatch_size, PEEK_RECORDS))
+    first = few.lease()
+    assert first is not None
+    try:
+        with reading(pipeline, first):
+            minibatches = list(pipeline.open(first))
+    except UnevenShapes:
+        if pipeline.ragged:
+            raise
+        pipeline.ragged = True
+        return first_minibatch(config, pipeline, source)
+    if minibatches:
+        return minibatches[0]
+    ledger = make_ledger(config, source)
+    while lease := ledger.lease():
+        with reading(pipeline, lease):
+            for minibatch in pipeline.open(lease):
+                return minibatch
+    raise DataError(
+        f"The dataset function left none of the {ledger.records_per_epoch} records. "
+        "Look at what it filters out."
+    )
+
+
+def make_plan(config: JobConfig) -> Plan:
+    return Plan(
+        evaluation_steps=config.evaluation_steps,
+        evaluation_start_delay_s=config.evaluation_start_delay_secs,
+        evaluation_throttle_s=config.evaluation_throttle_secs,
+        checkpoint_steps=config.checkpoint_steps,
+        max_steps=config.max_step,
+        log_steps=config.log_loss_steps,
+    )
+
+
+def start_from(config: JobConfig, objects: Mapping[str, Any], training: TrainingModel) -> None:
+    """Take over the weights that were asked for. An evaluation needs some."""
+    import keras
+
+    if config.checkpoint_dir_for_init:
+        path = Path(config.checkpoint_dir_for_init)
+        inside = RunDirectory(path).checkpoints
+        checkpoint = Checkpoints(inside if inside.is_dir() else path).require_latest()
+        training.load(checkpoint.tensors, only_model=True)
+    elif config.trained_model:
+        training.load(load_parameters(Path(config.trained_model)), only_model=True)
+    elif config.command == "evaluate" and not isinstance(objects.get("model"), keras.Model):
+        raise InvalidValue(
+            "No weights were given. Name the --output of a training with --trained_model=DIR, or a "
+            "directory of checkpoints with --checkpoint_dir_for_init=DIR."
+        )
