@@ -101,7 +101,7 @@ def test_strings_become_bytes_with_their_zeros() -> None:
         (X[:0], "no records"),
         ({}, "no columns"),
         ((), "no arrays"),
-        (5, "a int, as records"),
+        (5, "of type int, as records"),
         (np.array([{}, {}]), "among its values is {}"),
     ],
 )

@@ -77,8 +77,12 @@ def test_missing_path_is_named_with_the_nearest(tree: Path) -> None:
     (tree / "training.csv").touch()
     with pytest.raises(NotFound, match=rf"trainin\.csv'\. Did you mean '{tree}/training\.csv'\?$"):
         expand(f"{tree}/trainin.csv")
+    (tree / "perm.csv").touch()
     with pytest.raises(NotFound, match=r"no .*nope\.csv'\. The directory '.*' holds .*a\.csv"):
         expand(f"{tree}/nope.csv")
+    (tree / "perm.tsv").touch()
+    with pytest.raises(NotFound, match=r"Did you mean '.*/perm\.csv'"):
+        expand(f"{tree}/perm.cvs")
     (tree / "bare").mkdir()
     with pytest.raises(NotFound, match=r"The directory '.*bare' is empty\.$"):
         expand(f"{tree}/bare/a.csv")

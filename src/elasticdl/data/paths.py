@@ -205,11 +205,20 @@ def _not_found(fs: Any, path: str, url: str) -> NotFound:
         siblings = [posixpath.basename(str(p).rstrip("/")) for p in fs.ls(parent, detail=False)]
     except (OSError, ValueError):
         return NotFound(f"There is no {url!r}, nor its directory {parent!r}. Check the path.")
-    if match := near_match(name, siblings, cutoff=0.75):
+    if match := _near_file(name, siblings):
         return NotFound(f"There is no {url!r}. Did you mean {_beside(url, match)!r}?")
     shown = ", ".join(sorted(siblings)[:10]) + (", ..." if len(siblings) > 10 else "")
     held = f"holds {shown}" if siblings else "is empty"
     return NotFound(f"There is no {url!r}. The directory {parent!r} {held}.")
+
+
+def _near_file(name: str, siblings: list[str]) -> str | None:
+    """The file that was meant, told by its stem: a common ending brings no names together."""
+    by_stem: dict[str, list[str]] = {}
+    for sibling in siblings:
+        by_stem.setdefault(sibling.partition(".")[0], []).append(sibling)
+    stem = near_match(name.partition(".")[0], by_stem, cutoff=0.75)
+    return near_match(name, by_stem[stem], cutoff=0.0) if stem else None
 
 
 def _beside(url: str, name: str) -> str:

@@ -105,7 +105,7 @@ def _array(data: Any, what: str) -> NDArray[Any]:
         ) from e
     if array.ndim == 0:
         raise DataError(
-            f"Cannot read {what}, a {type(data).__name__}, as records: give a numpy array, a dict "
+            f"Cannot read {what}, of type {type(data).__name__}, as records: give a numpy array, a dict "
             "or tuple of arrays, a DataFrame, or the path of a file."
         )
     if array.dtype.kind in "mM":

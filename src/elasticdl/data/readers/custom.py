@@ -114,8 +114,8 @@ class CustomSource:
         for method in ("create_shards", "read_records"):
             if not callable(getattr(reader, method, None)):
                 raise ContractError(
-                    f"custom_data_reader returned a {type(reader).__name__} without a method "
-                    f"{method!r}. Return an object with create_shards() and read_records(task)."
+                    f"custom_data_reader returned a value of type {type(reader).__name__} without a "
+                    f"method {method!r}. Return an object with create_shards() and read_records(task)."
                 )
         self._reader = reader
         self._lock = threading.RLock()
