@@ -62,7 +62,7 @@ def through_pipeline(path: Path) -> Callable[[], Iterable]:
     source = open_source(str(path), {})
     pipeline = Pipeline(
         source,
-        lambda records, mode, metadata, size: dataset_fn(records).batch(size),
+        lambda records, mode, metadata, size, *, ragged=False: dataset_fn(records).batch(size),
         Mode.TRAINING,
         BATCH,
         seed=1,
@@ -71,9 +71,11 @@ def through_pipeline(path: Path) -> Callable[[], Iterable]:
     def batches() -> Iterable:
         ledger = Ledger(source.shards, records_per_lease=BATCH * 64, shuffle=True)
         while lease := ledger.lease():
-            iterator = pipeline.open(lease)
+            minibatches = pipeline.elements(lease)
+            first = next(minibatches)
             pipeline.prepare(ledger.peek())
-            yield from iterator
+            yield first
+            yield from minibatches
             ledger.complete(lease)
 
     return batches

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from elasticdl.data.ledger import Ledger
+from elasticdl.data.ledger import Lease, Ledger
 from elasticdl.data.pipeline import Pipeline
 from elasticdl.engine.explain import reading
 from elasticdl.engine.inputs import num_examples, split_minibatch
@@ -59,10 +59,8 @@ class Evaluator:
         total = ledger.records_per_epoch
         examples, loss_sum = 0, 0.0
         while lease := ledger.lease():
-            iterator = self._pipeline.open(lease)
-            self._pipeline.prepare(ledger.peek())
             with reading(self._pipeline, lease):
-                count, loss = self._run(iterator)
+                count, loss = self._run(lease, ledger.peek())
             examples += count
             loss_sum += loss
             ledger.complete(lease)
@@ -77,14 +75,18 @@ class Evaluator:
         metrics = {"loss": loss_sum / examples} | self._keras.result() | self._blocks.result()
         return Evaluation(metrics=metrics, examples=examples)
 
-    def _run(self, iterator: Any) -> tuple[int, float]:
+    def _run(self, lease: Lease, next_lease: Lease | None) -> tuple[int, float]:
+        """The examples of a lease and the sum of their losses."""
         import tensorflow as tf
 
         if not self._blocks.is_needed and not tf.config.functions_run_eagerly():
-            examples, loss_sum = self._loop(iterator)
-            return int(examples), float(loss_sum)
+            iterator = self._pipeline.open(lease)
+            self._pipeline.prepare(next_lease)
+            totals = self._loop(iterator)
+            self._pipeline.finish(lease)
+            return int(totals[0]), float(totals[1])
         examples, loss_sum = 0, 0.0
-        for element in iterator:
+        for element in self._pipeline.elements(lease):
             loss, count, outputs = self._step(element)
             if self._blocks.is_needed:
                 self._blocks.update(split_minibatch(element).labels, outputs)
@@ -104,13 +106,13 @@ class Evaluator:
             return (
                 examples + tf.cast(count, tf.int64),
                 loss_sum + tf.cast(loss, tf.float64) * weight,
-                iterator.get_next_as_optional(),
+                iterator.get_next(),
             )
 
         start = [
             tf.constant(0, tf.int64),
             tf.constant(0.0, tf.float64),
-            iterator.get_next_as_optional(),
+            iterator.get_next(),
         ]
         examples, loss_sum, _ = tf.while_loop(more, body, start)
         return examples, loss_sum

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any
 
 from elasticdl.data.ledger import Lease
-from elasticdl.data.pipeline import Pipeline
+from elasticdl.data.pipeline import ENDLESS, Pipeline
 from elasticdl.errors import ContractError, DataError, ElasticDLError, RunError
 
 __all__ = ["UnevenShapes", "calling_loss", "calling_model", "describe", "reading"]
@@ -35,6 +35,11 @@ def reading(pipeline: Pipeline, lease: Lease) -> Iterator[None]:
     except tf.errors.OpError as error:
         pipeline.reraise()
         message = _first_line(error)
+        if ENDLESS in str(error):
+            raise DataError(
+                "The dataset function repeats its records without end. Remove `.repeat()` from it: "
+                "--num_epochs says how often the data is gone through."
+            ) from error
         if "Cannot batch tensors with" in message or "Cannot add tensor to the batch" in message:
             raise UnevenShapes(
                 f"The records of a minibatch have different shapes: {message} "
@@ -150,4 +155,5 @@ def _first_line(error: BaseException) -> str:
         # The traceback of the graph's making stands between; what happened is above the node.
         nodes = [i for i, text in enumerate(lines) if text.startswith("[[")]
         line = lines[nodes[0] - 1] if nodes else lines[-1]
-    return re.sub(r"\{\{.*?\}\}\s*|\s*\[Op:\w+\].*$", "", line)[:500]
+    line = re.sub(r"\{\{.*?\}\}\s*|\s*\[Op:\w+\].*$", "", line)[:500]
+    return line if line.endswith((".", ":")) else f"{line}."

@@ -51,8 +51,8 @@ class TrainStep:
         self._loop = tf.function(self._many_steps, reduce_retracing=True, autograph=False)
 
     def first(self, iterator: Any) -> Any:
-        """The first minibatch of an iterator, to hand to `run`."""
-        return iterator.get_next_as_optional()
+        """The first minibatch of a lease's iterator, to hand to `run`."""
+        return iterator.get_next()
 
     def run(self, iterator: Any, minibatch: Any, max_steps: int) -> tuple[Outcome, Any]:
         """Train on up to `max_steps` minibatches; returns what was done and the next minibatch."""
@@ -86,7 +86,7 @@ class TrainStep:
                 examples + tf.cast(count, tf.int64),
                 loss_sum + tf.cast(loss, tf.float64) * tf.cast(count, tf.float64),
                 loss,
-                iterator.get_next_as_optional(),
+                iterator.get_next(),
             )
 
         step, examples, loss_sum, last, following = tf.while_loop(
@@ -109,7 +109,7 @@ class TrainStep:
             loss, count = self._one_step(minibatch.get_value())
             step, examples, last = step + 1, examples + int(count), float(loss)
             loss_sum += last * int(count)
-            minibatch = iterator.get_next_as_optional()
+            minibatch = iterator.get_next()
         return step, examples, loss_sum, last, bool(minibatch.has_value()), minibatch
 
     def _one_step(self, element: Any) -> tuple[tf.Tensor, tf.Tensor]:

@@ -142,9 +142,9 @@ class Trainer:
 
     def _run_lease(self, lease: Lease) -> None:
         """The minibatches of one lease, in as few graph calls as the plan allows."""
-        iterator = self._pipeline.open(lease)
-        self._pipeline.prepare(self._ledger.peek())
         with reading(self._pipeline, lease):
+            iterator = self._pipeline.open(lease)
+            self._pipeline.prepare(self._ledger.peek())
             minibatch, done = self._step.first(iterator), lease.skip
         while True:
             self._callbacks.steps_begin(self.progress.step)
@@ -153,6 +153,7 @@ class Trainer:
             done += outcome.steps
             self._record(lease, outcome)
             if outcome.is_exhausted:
+                self._pipeline.finish(lease)
                 self._ledger.complete(lease)
                 self._pause(lease.epoch)
                 return

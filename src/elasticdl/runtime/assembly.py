@@ -143,7 +143,7 @@ def first_minibatch(config: JobConfig, pipeline: Pipeline, source: Source) -> An
     assert first is not None
     try:
         with reading(pipeline, first):
-            minibatches = list(pipeline.open(first))
+            minibatches = list(pipeline.elements(first))
     except UnevenShapes:
         if pipeline.ragged:
             raise
@@ -154,7 +154,7 @@ def first_minibatch(config: JobConfig, pipeline: Pipeline, source: Source) -> An
     ledger = make_ledger(config, source)
     while lease := ledger.lease():
         with reading(pipeline, lease):
-            for minibatch in pipeline.open(lease):
+            for minibatch in pipeline.elements(lease):
                 return minibatch
     raise DataError(
         f"The dataset function left none of the {ledger.records_per_epoch} records. "
