@@ -8,9 +8,15 @@ _ROWS: list[dict] = []
 
 
 def add(
-    name: str, ours: float, peer: float, unit: str, goal: float, *, more_is_better: bool = True
+    name: str,
+    ours: float,
+    peer: float,
+    unit: str,
+    goal: float | None = None,
+    *,
+    more_is_better: bool = True,
 ) -> None:
-    """A row: our figure, the peer's, and the ratio that is wanted."""
+    """A row: our figure, the peer's, and the ratio that is wanted; none for what only gives scale."""
     _ROWS.append(
         {
             "name": name,

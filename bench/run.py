@@ -29,22 +29,28 @@ def run(name: str) -> list[dict]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
+def judge(row: dict) -> tuple[str, str]:
+    """The goal in words, and whether it is met."""
+    if row["goal"] is None:
+        return "for scale", ""
+    if row["more_is_better"]:
+        return f"at least {row['goal']:.3g}", "met" if row["ratio"] >= row["goal"] else "MISSED"
+    return f"at most {row['goal']:.3g}", "met" if row["ratio"] <= row["goal"] else "MISSED"
+
+
 def show(rows: list[dict]) -> None:
     from rich.console import Console
     from rich.table import Table
 
     table = Table("benchmark", "ours", "peer", "ratio", "goal", "")
     for row in rows:
-        met = row["ratio"] >= row["goal"] if row["more_is_better"] else row["ratio"] <= row["goal"]
-        sign = "at least" if row["more_is_better"] else "at most"
         unit = row["unit"]
         table.add_row(
             row["name"],
             f"{row['ours']:,.4g} {unit}",
             f"{row['peer']:,.4g} {unit}",
             f"{row['ratio']:.2f}",
-            f"{sign} {row['goal']:g}",
-            "met" if met else "MISSED",
+            *judge(row),
         )
     Console(width=130).print(table)
 
