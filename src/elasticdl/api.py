@@ -7,26 +7,14 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
+from elasticdl.contract.pieces import OVERRIDES
 from elasticdl.errors import InvalidValue
 from elasticdl.job.config import DATA_OF, JobConfig, options
 from elasticdl.runtime.result import Result
 
 __all__ = ["Result", "evaluate", "run", "train"]
 
-_MAY_BE_OBJECTS = (
-    "dataset_fn",
-    "feed",
-    "input_fn",
-    "loss",
-    "optimizer",
-    "eval_metrics_fn",
-    "callbacks",
-    "custom_data_reader",
-    "prediction_outputs_processor",
-    "training_data",
-    "validation_data",
-    "data",
-)
+_MAY_BE_OBJECTS = (*OVERRIDES, "feed", "input_fn", "training_data", "validation_data", "data")
 
 
 def train(model: Any = None, data: Any = None, **flags: Any) -> Result:

@@ -12,6 +12,7 @@ from elasticdl.artifacts.run_directory import RunDirectory
 from elasticdl.artifacts.trained_model import load_parameters
 from elasticdl.contract.load import load_spec
 from elasticdl.contract.mode import Mode
+from elasticdl.contract.pieces import OVERRIDES
 from elasticdl.contract.spec import Spec
 from elasticdl.data.ledger import Ledger
 from elasticdl.data.pipeline import Pipeline
@@ -43,16 +44,6 @@ __all__ = [
 PEEK_RECORDS = 256
 """Enough records to see whether their shapes vary."""
 
-_OVERRIDES = (
-    "dataset_fn",
-    "loss",
-    "optimizer",
-    "eval_metrics_fn",
-    "callbacks",
-    "custom_data_reader",
-    "prediction_outputs_processor",
-)
-
 
 def check_given(config: JobConfig, objects: Mapping[str, Any], data: str) -> None:
     """What must be given is, said before TensorFlow takes its seconds to load."""
@@ -81,7 +72,7 @@ def load(config: JobConfig, objects: Mapping[str, Any]) -> Spec:
         model_zoo=config.model_zoo,
         model_params=config.model_params,
         training=config.command == "train",
-        **{name: objects.get(name, getattr(config, name)) for name in _OVERRIDES},
+        **{name: objects.get(name, getattr(config, name)) for name in OVERRIDES},
     )
 
 
