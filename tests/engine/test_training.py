@@ -168,6 +168,12 @@ def test_training_stops_when_the_steps_are_used_up(points: Any) -> None:
         assert (result.steps, result.status) == (5, "stopped")
 
 
+def test_an_epoch_that_ends_with_the_last_step_is_audited(points: Any) -> None:
+    result = train(points, num_epochs=3, max_step=11, validation_data=points)
+    assert result.status == "stopped" and len(result.history["val_loss"]) == 1
+    assert [e["records"] for e in events(result) if e["event"] == "epoch_audit"] == [333]
+
+
 def test_early_stopping_looks_at_every_evaluation(points: Any) -> None:
     stopping = EarlyStopping("loss", patience=2, mode="max")  # the loss falls: no gain
     result = train(

@@ -51,21 +51,29 @@ class Evaluator:
         self._step = tf.function(self._one_step, reduce_retracing=True, autograph=False)
         self._loop = tf.function(self._all_steps, reduce_retracing=True, autograph=False)
 
-    def evaluate(self, on_progress: Callable[[int, int], None] | None = None) -> Evaluation:
-        """Run over all validation data. `on_progress` gets (records done, records in all)."""
+    def evaluate(
+        self,
+        on_progress: Callable[[int, int], None] = lambda done, total: None,
+        interrupted: Callable[[], bool] = lambda: False,
+    ) -> Evaluation | None:
+        """Run over all validation data; None when it was interrupted.
+
+        `on_progress` gets (records done, records in all).
+        """
         self._keras.reset()
         self._blocks.reset()
         ledger = self._make_ledger()
         total = ledger.records_per_epoch
         examples, loss_sum = 0, 0.0
         while lease := ledger.lease():
+            if interrupted():
+                return None
             with reading(self._pipeline, lease):
                 count, loss = self._run(lease, ledger.peek())
             examples += count
             loss_sum += loss
             ledger.complete(lease)
-            if on_progress is not None:
-                on_progress(ledger.records_applied, total)
+            on_progress(ledger.records_applied, total)
         ledger.close_epoch()
         if not examples:
             raise DataError(

@@ -119,7 +119,7 @@ class Trainer:
         self._callbacks.epoch_begin(epoch)
         while lease := self._ledger.lease():
             self._run_lease(lease)
-            if self._should_stop():
+            if self._should_stop() and not self._may_end_epoch():
                 return
         audit = self._ledger.close_epoch()
         self._pipeline.prepare(self._ledger.peek())  # it opens while this epoch is evaluated
@@ -139,6 +139,10 @@ class Trainer:
         if self._needs_evaluation:
             self._evaluate("epoch")
         self._end_epoch(epoch)
+
+    def _may_end_epoch(self) -> bool:
+        """What stops with the epoch's last step still gets its audit and its evaluation."""
+        return self._ledger.epoch_is_done and self.stop_reason != "interrupted"
 
     def _run_lease(self, lease: Lease) -> None:
         """The minibatches of one lease, in as few graph calls as the plan allows."""
@@ -242,7 +246,9 @@ class Trainer:
         def tell(done: int, total: int) -> None:
             self._emit("evaluation_progress", records=done, total=total)
 
-        evaluation = self._evaluator.evaluate(tell)
+        evaluation = self._evaluator.evaluate(tell, self._interrupted)
+        if evaluation is None:
+            return
         self.progress.evaluated_at = self.progress.step
         self.progress.metrics = evaluation.metrics
         self._emit(

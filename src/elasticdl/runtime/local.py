@@ -171,9 +171,11 @@ def _evaluate(config: JobConfig, evaluator: Evaluator) -> Evaluation:
     events = Events(*make_progress(config.log_level))
     events.emit("run_started", command="evaluate")
     try:
-        return evaluator.evaluate(
+        evaluation = evaluator.evaluate(
             lambda done, total: events.emit("evaluation_progress", records=done, total=total)
         )
+        assert evaluation is not None, "nothing interrupts it"
+        return evaluation
     finally:
         events.close()
 
