@@ -102,17 +102,15 @@ class LiveProgress:
             BarColumn,
             Progress,
             TextColumn,
-            TimeElapsedColumn,
             TimeRemainingColumn,
         )
 
         self._records, self._epochs = event.get("records", 0), event.get("num_epochs", 1)
         self._bar = Progress(
             TextColumn("{task.description}"),
-            BarColumn(),
+            BarColumn(bar_width=20),
             TextColumn("{task.percentage:>3.0f}%"),
             TextColumn("{task.fields[note]}", style="cyan"),
-            TimeElapsedColumn(),
             TextColumn("left"),
             TimeRemainingColumn(),
             console=self._console,
@@ -132,7 +130,7 @@ class LiveProgress:
             description=f"epoch {epoch + 1}/{self._epochs}",
             completed=epoch * self._records + min(event["examples"], self._records),
             note=f"step {event['step']}  loss {event['loss']:.4f}  "
-            f"{event['examples_per_s']:,.0f} examples/s",
+            f"{event['examples_per_s']:,.0f}/s",
         )
 
     def _on_evaluation_progress(self, event: Mapping[str, Any]) -> None:
