@@ -6,6 +6,7 @@ import json
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,65 @@ def test_ctrl_c_ends_with_130_and_says_how_to_go_on(tmp_path: Path) -> None:
     assert process.returncode == 130, err
     assert "--resume --output=run" in out
     assert "Traceback" not in err
+
+
+STUCK = """
+import threading
+from pathlib import Path
+
+import keras
+import elasticdl
+
+class Reader(elasticdl.AbstractDataReader):
+    def read_records(self, task):
+        for i in range(task.start, task.end):
+            if i == 900:
+                Path("stuck").touch()
+                threading.Event().wait()
+            yield b"x"
+
+    def create_shards(self):
+        return {"one": (0, 1000)}
+
+def custom_data_reader(data_origin, **_):
+    return Reader()
+
+def custom_model():
+    return keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)])
+
+def dataset_fn(dataset, mode):
+    return dataset.map(lambda record: ([1.0], [1.0]))
+
+def loss(labels, output):
+    return keras.losses.mean_squared_error(labels, output)
+
+def optimizer():
+    return keras.optimizers.SGD(0.1)
+"""
+
+
+def test_a_second_ctrl_c_ends_a_run_that_waits_for_data(tmp_path: Path) -> None:
+    (tmp_path / "stuck_model.py").write_text(STUCK)
+    process = subprocess.Popen(
+        [
+            *[sys.executable, "-m", "elasticdl", "train", "--model_def=stuck_model.custom_model"],
+            *["--training_data=nowhere", "--minibatch_size=10", "--output=run"],
+        ],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    events = tmp_path / "run" / "events.jsonl"
+    while not ((tmp_path / "stuck").exists() and events.exists() and events.read_text()):
+        assert process.poll() is None, process.communicate()
+        threading.Event().wait(0.05)
+    process.send_signal(signal.SIGINT)
+    threading.Event().wait(0.2)  # two signals at once may arrive as one
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Stopped while waiting for data" in err
 
 
 @pytest.fixture

@@ -353,6 +353,13 @@ def test_resume_keeps_what_the_run_was_started_with(points: Any) -> None:
             train(points, output="cut", resume=True, **{"minibatch_size": 20, **change})
 
 
+def test_resume_obeys_a_flag_that_is_given_with_its_default(points: Any) -> None:
+    train(points, num_epochs=3, output="cut", max_step=13, checkpoint_steps=13)
+    with pytest.raises(InvalidValue, match="done 1 epochs and begun another: --num_epochs=1"):
+        train(points, output="cut", resume=True, num_epochs=1)
+    assert train(points, output="cut", resume=True, num_epochs=2).steps == 22
+
+
 def test_checkpoint_of_another_model_says_what_differs(points: Any) -> None:
     train(points, output="run", checkpoint_steps=5)
     wide = keras.Sequential([keras.Input((4,)), L.Dense(9), L.Dense(3)])
@@ -456,6 +463,12 @@ def test_records_that_are_repeated_are_counted_as_examples(points: Any) -> None:
     result = train(points, dataset_fn=lambda dataset, mode: dataset.repeat(2))
     audit = next(e for e in events(result) if e["event"] == "epoch_audit")
     assert (audit["records"], audit["examples"], audit["applied_once"]) == (333, 666, True)
+
+
+def test_a_cache_in_a_file_is_refused(points: Any) -> None:
+    with pytest.raises(ContractError, match="caches in a file"):
+        train(points, dataset_fn=lambda dataset, mode: dataset.cache("cached"))
+    assert train(points, dataset_fn=lambda dataset, mode: dataset.cache()).steps == 11
 
 
 def test_the_failing_record_is_found(points: Any) -> None:

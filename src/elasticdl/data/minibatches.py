@@ -13,6 +13,7 @@ from elasticdl.contract.mode import Mode
 from elasticdl.contract.spec import Batches
 from elasticdl.data.readers.arrays import ArraySource
 from elasticdl.data.source import ArraySpec, Source
+from elasticdl.errors import ContractError
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -58,7 +59,9 @@ class Minibatches:
             warnings.filterwarnings("ignore", message="Seed .* from outer graph")
             dataset = self._unseeded(shard, start, end)
         if not tf.executing_eagerly():
-            _reseed_shuffles(tf.compat.v1.get_default_graph(), seed)
+            graph = tf.compat.v1.get_default_graph()
+            _refuse_cache_files(graph)
+            _reseed_shuffles(graph, seed)
         return dataset
 
     def _unseeded(self, shard: tf.Tensor, start: tf.Tensor, end: tf.Tensor) -> tf.data.Dataset:
@@ -135,6 +138,18 @@ def _sliced_batches(
     rest = tf.nest.map_structure(lambda array: array[middle:end], source.tensors)
     last = tf.data.Dataset.from_tensors(rest).take(tf.cast(middle < end, tf.int64))
     return tf.data.Dataset.from_tensor_slices(batches).concatenate(last)
+
+
+def _refuse_cache_files(graph: Any) -> None:
+    """A cache in a file would give every lease the records of the first."""
+    import tensorflow as tf
+
+    for op in graph.get_operations():
+        if op.type.startswith("CacheDataset") and tf.get_static_value(op.inputs[1]) != b"":
+            raise ContractError(
+                "The dataset function caches in a file, which would hand the first records out for "
+                "all others. Use `.cache()` without a file, or none."
+            )
 
 
 def _reseed_shuffles(graph: Any, seed: tf.Tensor) -> None:

@@ -43,11 +43,13 @@ def reading(pipeline: Pipeline, lease: Lease) -> Iterator[None]:
         if "Cannot batch tensors with" in message or "Cannot add tensor to the batch" in message:
             raise UnevenShapes(
                 f"The records of a minibatch have different shapes: {message} "
-                "Make them alike in the dataset function."
+                "The first records were alike, so they are stacked densely. Make all of them alike in "
+                "the dataset function."
             ) from error
         if "Traceback (most recent call last)" in str(error):
             raise  # Python code of the user's, inside a dataset: its text has their lines
-        if (record := pipeline.find_fault(lease)) is not None:
+        # Reading the lease again takes its time: only for an error that came out of reading.
+        if "Iterator" in str(error) and (record := pipeline.find_fault(lease)) is not None:
             raise DataError(
                 f"The dataset function fails on record {record} of {lease.shard}: {message} "
                 "Mend the record, or the function."

@@ -73,16 +73,16 @@ def bind_features(model: keras.Model, features: Any) -> Bind:
         return _tried(model, features, _by_name(names, features, as_dict=as_dict))
     if len(features) > 1:
         return _tried(model, features, _as_is)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Keras warns of each failing try at length
-            return _tried(model, features, _only)
-    except Exception as bare:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Keras warns of each failing try at length
         try:
-            return _tried(model, features, _as_is)
-        except Exception as mapped:
-            # The error that counts is the one of the form that the model was written for.
-            raise (mapped if _looks_up_by_key(bare, features) else bare) from None
+            return _tried(model, features, _only)
+        except Exception as bare:
+            try:
+                return _tried(model, features, _as_is)
+            except Exception as mapped:
+                # The error that counts is the one of the form that the model was written for.
+                raise (mapped if _looks_up_by_key(bare, features) else bare) from None
 
 
 def _tried(model: keras.Model, features: Any, bind: Bind) -> Bind:

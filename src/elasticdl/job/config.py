@@ -66,6 +66,8 @@ class JobConfig:
     """One job. Make it with `JobConfig.parse`, which takes the strings of a command line too."""
 
     command: str = "train"
+    given: frozenset[str] = frozenset()
+    """The names of the options that were given, be it with their default value."""
 
     # --- Model ---
     model_zoo: str | None = _option(
@@ -294,7 +296,7 @@ class JobConfig:
         for option in known:
             if option.type == "params":
                 given.setdefault(option.name, {})
-        return cls(command=command, **given)
+        return cls(command=command, given=frozenset(origin), **given)
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> JobConfig:
@@ -317,7 +319,9 @@ class JobConfig:
         return {
             f.name: value
             for f in dataclasses.fields(self)
-            if (value := getattr(self, f.name)) != f.default and value not in (None, {})
+            if f.metadata
+            and (value := getattr(self, f.name)) != f.default
+            and value not in (None, {})
         } | {"command": self.command}
 
 

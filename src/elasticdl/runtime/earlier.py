@@ -50,14 +50,15 @@ def complete(config: JobConfig, directory: RunDirectory) -> JobConfig:
 
 
 def _resumed(config: JobConfig, began: dict[str, Any]) -> JobConfig:
-    given = config.to_json()
+    start = JobConfig.from_json(_without(began, _FOR_ONCE))
+    given = {name: getattr(config, name) for name in config.given}
     for name in _FIXED:
-        if name in given and given[name] != began.get(name, given[name]):
+        if name in given and given[name] != getattr(start, name):
             raise InvalidValue(
-                f"The run was started with {name}={began[name]} and cannot go on with {given[name]}. "
-                f"Leave --{name} out."
+                f"The run was started with {name}={getattr(start, name)} and cannot go on with "
+                f"{given[name]}. Leave --{name} out."
             )
-    return JobConfig.from_json({**_without(began, _FOR_ONCE), **given})
+    return replace(start, **given, given=config.given)
 
 
 def _without(values: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
@@ -87,10 +88,12 @@ def restore(trainer: Trainer, store: Checkpoints, num_epochs: int, emit: Emit) -
             f"The run cannot be resumed: {known}. Start anew with --overwrite, and save some with "
             "--checkpoint_steps=N."
         )
-    epoch = checkpoint.state["ledger"]["epoch"]
-    if epoch > num_epochs:
+    ledger = checkpoint.state["ledger"]
+    epoch, begun = ledger["epoch"], bool(ledger["applied"] or ledger["started"])
+    if epoch + begun > num_epochs:
         raise InvalidValue(
-            f"The run is in epoch {epoch + 1} already: --num_epochs={num_epochs} would cut it off."
+            f"The run has done {epoch} epochs{' and begun another' if begun else ''}: "
+            f"--num_epochs={num_epochs} would cut it off."
         )
     try:
         trainer.restore(checkpoint.tensors, checkpoint.state)

@@ -36,7 +36,7 @@ def train(config: JobConfig, objects: Mapping[str, Any]) -> Result:
     directory.check(resume=config.resume, overwrite=config.overwrite)
     config = earlier.complete(config, directory)
     assembly.check_given(config, objects, "training_data")
-    with assembly.started(config):
+    with Interrupt() as interrupt, assembly.started(config):
         spec = assembly.load(config, objects)
         source = assembly.open_data(config, spec, "training_data", objects)
         validation = assembly.open_data(config, spec, "validation_data", objects)
@@ -54,7 +54,6 @@ def train(config: JobConfig, objects: Mapping[str, Any]) -> Result:
             with (
                 assembly.make_evaluator(config, training, validation) as evaluator,
                 directory.held(resume=config.resume, job=config.to_json()),
-                Interrupt() as interrupt,
                 _Run(config, directory) as run,
             ):
                 trainer = Trainer(
@@ -68,6 +67,7 @@ def train(config: JobConfig, objects: Mapping[str, Any]) -> Result:
                     emit=run.emit,
                     interrupted=interrupt.is_set,
                 )
+                interrupt.listen()
                 run.train(trainer, training, records=ledger.records_per_epoch)
     return Result(
         command="train",

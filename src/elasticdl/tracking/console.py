@@ -11,16 +11,18 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, TaskID
 
-__all__ = ["LiveProgress", "PlainProgress", "make_progress"]
+__all__ = ["LiveProgress", "OnlyWarnings", "PlainProgress", "make_progress"]
 
 PLAIN_EVERY_S = 10.0
 MANY_EPOCHS = 50
 
 
-def make_progress(log_level: str) -> list[LiveProgress | PlainProgress]:
-    """The display that suits the standard error stream; none when only warnings are wanted."""
-    if log_level not in ("DEBUG", "INFO"):
+def make_progress(log_level: str) -> list[LiveProgress | PlainProgress | OnlyWarnings]:
+    """The display that suits the log level and the standard error stream."""
+    if log_level == "ERROR":
         return []
+    if log_level == "WARNING":
+        return [OnlyWarnings(sys.stderr)]
     return [LiveProgress(sys.stderr) if sys.stderr.isatty() else PlainProgress(sys.stderr)]
 
 
@@ -36,6 +38,20 @@ class _Throttle:
         if worth:
             self._last = now
         return worth
+
+
+class OnlyWarnings:
+    """What is suspicious, and nothing else."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def receive(self, event: Mapping[str, Any]) -> None:
+        if event["event"] == "warning":
+            print(f"Warning: {event['message']}", file=self._stream, flush=True)
+
+    def close(self) -> None:
+        pass
 
 
 class PlainProgress:
