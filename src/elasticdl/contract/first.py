@@ -130,7 +130,7 @@ class _FirstBatches:
     def _call(self, rows: list[Record], shapes: Sequence[Shape | None], mode: Mode) -> list[Any]:
         """Run the user's function on a batch; its arrays in the order of the columns."""
         if mode == Mode.PREDICTION:
-            # The seed's input_fn reads the label of every record; without one it gets a zero.
+            # An input_fn of this form may read the label of every record; without one it gets a zero.
             rows = [{**{c.key: blank(c.dtype, c.shape) for c in self._labels}, **r} for r in rows]
         values = self._in_columns(self._input_fn(rows), mode)
         columns = [*self._features, *self._labels]
