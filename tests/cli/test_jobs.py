@@ -142,14 +142,17 @@ def test_a_second_ctrl_c_ends_a_run_that_waits_for_data(tmp_path: Path) -> None:
         stderr=subprocess.PIPE,
         text=True,
     )
-    events = tmp_path / "run" / "events.jsonl"
-    while not ((tmp_path / "stuck").exists() and events.exists() and events.read_text()):
-        assert process.poll() is None, process.communicate()
-        threading.Event().wait(0.05)
-    process.send_signal(signal.SIGINT)
-    threading.Event().wait(0.2)  # two signals at once may arrive as one
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    try:
+        events = tmp_path / "run" / "events.jsonl"
+        while not ((tmp_path / "stuck").exists() and events.exists() and events.read_text()):
+            assert process.poll() is None, process.communicate()
+            threading.Event().wait(0.05)
+        process.send_signal(signal.SIGINT)
+        threading.Event().wait(0.2)  # two signals at once may arrive as one
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert process.returncode == 130
     assert "Stopped while waiting for data" in err
 
