@@ -541,3 +541,31 @@ def test_faults_in_validation_data_are_found_before_anything_is_written(points: 
     with pytest.raises(ContractError, match="features"):
         train(points, validation_data=(points[0][:, :3], points[1]), output="run")
     assert not Path("run").exists()
+
+
+def test_a_model_that_keras_cannot_save_is_said_to_be_so(points: Any) -> None:
+    class Unsaved(keras.Model):
+        def __init__(self) -> None:
+            super().__init__()
+            self.dense = L.Dense(3)
+
+        def call(self, inputs: Any) -> Any:
+            return self.dense(inputs)
+
+        def get_config(self) -> Any:
+            raise NotImplementedError("no config here")
+
+    result = train(points, Unsaved, output="run")
+    warning = next(e for e in events(result) if e["event"] == "warning")
+    assert "cannot save the model as model.keras: no config here" in warning["message"]
+    assert [p.name for p in Path("run/model").iterdir()] == ["params.safetensors"]
+    assert elasticdl.evaluate(Unsaved, points, loss=LOSS, trained_model="run").metrics["loss"] > 0
+
+
+def test_parameters_that_are_lost_behind_a_finite_loss_are_told(points: Any) -> None:
+    features, labels = points
+    features[200] = np.nan  # the relu of the model turns it into 0, but not its gradient
+    result = train((features, labels), dataset_fn=None)
+    assert np.isfinite(result.history["loss"]).all()
+    warning = next(e for e in events(result) if e["event"] == "warning")
+    assert "of no use" in warning["message"] and "dense" in warning["message"]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from elasticdl.artifacts.run_directory import storage_errors
-from elasticdl.errors import CorruptData, NotFound
+from elasticdl.errors import CorruptData, NotFound, reason
 
 if TYPE_CHECKING:
     import keras
@@ -21,10 +21,8 @@ PARAMETERS = "params.safetensors"
 KERAS = "model.keras"
 
 
-def save_trained_model(
-    directory: Path, model: keras.Model, values: Mapping[str, Any]
-) -> list[Path]:
-    """Write `model/` aside and rename it into place; returns the files that were made."""
+def save_trained_model(directory: Path, model: keras.Model, values: Mapping[str, Any]) -> list[str]:
+    """Write `model/` aside and rename it into place; returns what a user should know of it."""
     from safetensors.numpy import save
 
     aside = directory.with_name(f".{directory.name}.tmp")
@@ -34,7 +32,7 @@ def save_trained_model(
         try:
             parameters = {k: v for k, v in values.items() if k.startswith("model/")}
             (aside / PARAMETERS).write_bytes(save(parameters))
-            _save_keras(model, aside / KERAS)
+            remarks = [*_not_finite(parameters), *_save_keras(model, aside / KERAS)]
             for path in aside.iterdir():
                 with path.open("rb") as file:
                     os.fsync(file.fileno())
@@ -43,17 +41,39 @@ def save_trained_model(
         except BaseException:
             shutil.rmtree(aside, ignore_errors=True)
             raise
-    return sorted(directory.iterdir())
+    return remarks
 
 
-def _save_keras(model: keras.Model, path: Path) -> None:
+def _not_finite(parameters: Mapping[str, Any]) -> list[str]:
+    """Parameters that are NaN though the loss was not: an activation may hide them from it."""
+    import numpy as np
+
+    lost = [
+        name
+        for name, value in parameters.items()
+        if np.issubdtype(value.dtype, np.floating) and np.isnan(value).any()
+    ]
+    if not lost:
+        return []
+    return [
+        f"The trained model is of no use: {', '.join(lost[:3])} holds values that are not numbers. "
+        "Look for such values in the data, or lower the learning rate."
+    ]
+
+
+def _save_keras(model: keras.Model, path: Path) -> list[str]:
     """A subclassed model with constructor arguments of its own may not be saveable: not an error."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             model.save(path)
-        except (NotImplementedError, TypeError, ValueError):
+        except (NotImplementedError, TypeError, ValueError) as error:
             path.unlink(missing_ok=True)
+            why = reason(error).splitlines()[0]
+            return [
+                f"Keras cannot save the model as {path.name}: {why}. Its parameters are in {PARAMETERS}."
+            ]
+    return []
 
 
 def find_trained_model(path: Path) -> Path:

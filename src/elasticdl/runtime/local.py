@@ -119,7 +119,10 @@ class _Run:
             trainer.save_checkpoint()
             self.status = "interrupted"
         else:
-            save_trained_model(self._directory.model, training.model, training.save())
+            for message in save_trained_model(
+                self._directory.model, training.model, training.save()
+            ):
+                self.emit("warning", message=message)
             self.status = "completed" if trainer.stop_reason == "completed" else "stopped"
         self.emit(
             "run_ended",
