@@ -239,3 +239,10 @@ def test_a_full_disk_is_said_and_the_checkpoint_before_is_intact(small_disk: Pat
 
     assert Checkpoints(small_disk / "run/checkpoints").require_latest().step == 2
     assert not (small_disk / "run/model").exists()
+
+
+def test_a_disk_that_is_too_full_for_the_curves_is_named(small_disk: Path) -> None:
+    (small_disk / "filler").write_bytes(b"x" * (290 << 10))
+    with pytest.raises(StorageFailure, match=r"Cannot write .*disk.*: No space left on device"):
+        train((FEATURES, LABELS), None, output=str(small_disk / "run"))
+    assert not (small_disk / "run/model").exists()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from elasticdl.errors import StorageFailure
 
 __all__ = ["TensorBoard"]
 
@@ -26,16 +29,32 @@ class TensorBoard:
             self._write("validation", event["step"], event["metrics"])
 
     def close(self) -> None:
-        for writer in self._writers.values():
-            writer.close()
+        with self._storage_errors():
+            for writer in self._writers.values():
+                writer.close()
 
     def _write(self, run: str, step: int, values: Mapping[str, float]) -> None:
         import tensorflow as tf
 
-        if run not in self._writers:
-            self._writers[run] = tf.summary.create_file_writer(
-                str(self._directory / run), flush_millis=1000 * FLUSH_S
-            )
-        with self._writers[run].as_default(step):
-            for name, value in values.items():
-                tf.summary.scalar(name, value)
+        with self._storage_errors():
+            if run not in self._writers:
+                self._writers[run] = tf.summary.create_file_writer(
+                    str(self._directory / run), flush_millis=1000 * FLUSH_S
+                )
+            with self._writers[run].as_default(step):
+                for name, value in values.items():
+                    tf.summary.scalar(name, value)
+
+    @contextmanager
+    def _storage_errors(self) -> Iterator[None]:
+        """What TensorFlow says when a disk is full or may not be written to, with the place."""
+        import tensorflow as tf
+
+        try:
+            yield
+        except tf.errors.OpError as error:
+            what = str(error.message).rsplit(";", 1)[-1].strip().splitlines()[0]
+            raise StorageFailure(
+                f"Cannot write the curves to {self._directory}: {what}. Free some space there, or name "
+                "another place with --tensorboard_log_dir."
+            ) from error
