@@ -251,11 +251,8 @@ def test_the_launcher_is_no_file_of_the_user(
     assert is_users(str(tmp_path / "model.py"), None)
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt(), click.Abort()])
-def test_an_interrupt_is_130_and_silent(
-    error: BaseException, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert show(error, Presentation()) == 130
+def test_an_abort_is_130_and_silent(capsys: pytest.CaptureFixture[str]) -> None:
+    assert show(click.Abort(), Presentation()) == 130
     assert capsys.readouterr().err == ""
 
 

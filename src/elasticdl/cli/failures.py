@@ -35,7 +35,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 def show(error: BaseException, presentation: Presentation) -> int:
     """Say on stderr what went wrong, and return the exit code."""
-    if isinstance(error, KeyboardInterrupt | click.Abort):
+    if isinstance(error, click.Abort):
         return INTERRUPTED
     if isinstance(error, BrokenPipeError) and _stdout_is_closed():
         return 1

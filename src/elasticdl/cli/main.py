@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 import click
 
@@ -67,11 +69,24 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except click.exceptions.Exit as ended:
         return ended.exit_code
-    except (Exception, KeyboardInterrupt, SystemExit) as error:
+    except KeyboardInterrupt:
+        _leave()
+    except (Exception, SystemExit) as error:
         from elasticdl.cli.failures import show
 
         return show(error, presentation)
     return code or 0
+
+
+def _leave() -> NoReturn:
+    """End at once. To unwind would let go of a reader, and wait for it for ever when it is stuck."""
+    from elasticdl.cli.outcome import INTERRUPTED
+
+    print("Stopped.", file=sys.stderr)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(INTERRUPTED)
 
 
 def _open_closed_streams() -> None:

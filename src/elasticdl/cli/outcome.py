@@ -14,6 +14,8 @@ __all__ = ["INTERRUPTED", "report"]
 
 INTERRUPTED = 130
 """The exit code that a shell gives to a command which Ctrl-C ended."""
+PREEMPTED = 143
+"""The same for SIGTERM, the signal of a cluster that wants its machine back."""
 
 
 def report(result: Result) -> int:
@@ -24,7 +26,7 @@ def report(result: Result) -> int:
         click.echo(str(result))
     for purpose, command in result.next_steps:
         click.echo(f"\nTo {purpose}:\n  {command}")
-    return INTERRUPTED if result.status == "interrupted" else 0
+    return {"interrupted": INTERRUPTED, "preempted": PREEMPTED}.get(result.status, 0)
 
 
 def _table(result: Result) -> None:

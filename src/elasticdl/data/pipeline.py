@@ -103,9 +103,14 @@ class Pipeline:
             yield minibatch.get_value()
         self.finish(lease)
 
-    def close(self) -> None:
-        """Let go of the iterator. It waits for leases in a thread: told first, it does not hang."""
+    def close(self, *, wait: bool = True) -> None:
+        """Let go of the iterator, which waits for its threads. One waits for leases: it is told to end.
+
+        Another may be in a user's reader that is stuck: who cannot wait for that keeps the iterator.
+        """
         self._queue.put(None)
+        if not wait:
+            return
         self._iterator = self._opened = None
         self._fed = []
         self._queue = queue.SimpleQueue()

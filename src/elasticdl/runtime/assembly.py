@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -98,7 +99,7 @@ def make_pipeline(config: JobConfig, spec: Spec, source: Source, mode: Mode) -> 
     try:
         yield pipeline
     finally:
-        pipeline.close()
+        pipeline.close(wait=not isinstance(sys.exception(), KeyboardInterrupt))
 
 
 @contextlib.contextmanager

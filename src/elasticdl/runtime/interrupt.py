@@ -1,4 +1,8 @@
-"""Ctrl-C and SIGTERM: the first asks the loop to stop between two steps, the second stops at once."""
+"""Ctrl-C and SIGTERM: the first asks the loop to stop between two steps, the second stops at once.
+
+SIGTERM is what a cluster sends to a process whose machine it wants back, so it is told apart: such a run is
+`preempted` and the command ends with 143, one that Ctrl-C stopped is `interrupted` and ends with 130.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,6 @@ from typing import Any
 
 __all__ = ["Interrupt"]
 
-EXIT_CODE = 130
 GRACE_S = 2.0
 """How long a second signal waits for Python to hear it: it does not while TensorFlow waits for data."""
 
@@ -24,14 +27,19 @@ class Interrupt:
     """
 
     def __init__(self) -> None:
-        self._flag = threading.Event()
+        self._received: int | None = None
         self._ended = threading.Event()
         self._previous: dict[int, Any] = {}
         self._wakeup = (-1, -1)
         self._previous_wakeup = -1
 
     def is_set(self) -> bool:
-        return self._flag.is_set()
+        return self._received is not None
+
+    @property
+    def status(self) -> str:
+        """What a run is that was asked to stop."""
+        return "preempted" if self._received == signal.SIGTERM else "interrupted"
 
     def __enter__(self) -> Interrupt:
         return self
@@ -57,16 +65,17 @@ class Interrupt:
         os.close(self._wakeup[1])  # the watching thread sees the end and closes the other
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
-        if self._flag.is_set():
+        if self._received is not None:
             raise KeyboardInterrupt
-        self._flag.set()
+        self._received = number
 
     def _watch(self, signals: int) -> None:
         """End the process at the second signal, when the main thread is stuck and cannot."""
         count = 0
         while received := os.read(signals, 64):
-            count += sum(byte in (signal.SIGINT, signal.SIGTERM) for byte in received)
+            numbers = [byte for byte in received if byte in (signal.SIGINT, signal.SIGTERM)]
+            count += len(numbers)
             if count >= 2 and not self._ended.wait(GRACE_S):
                 print("Stopped while waiting for data.", file=sys.stderr, flush=True)
-                os._exit(EXIT_CODE)
+                os._exit(128 + numbers[-1])
         os.close(signals)

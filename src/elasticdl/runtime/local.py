@@ -54,7 +54,7 @@ def train(config: JobConfig, objects: Mapping[str, Any]) -> Result:
             with (
                 assembly.make_evaluator(config, training, validation) as evaluator,
                 directory.held(resume=config.resume, job=config.to_json()),
-                _Run(config, directory) as run,
+                _Run(config, directory, interrupt) as run,
             ):
                 trainer = Trainer(
                     training,
@@ -76,7 +76,7 @@ def train(config: JobConfig, objects: Mapping[str, Any]) -> Result:
         history=trainer.progress.history,
         metrics=trainer.progress.metrics,
         output=directory.path,
-        model_path=directory.model if run.status != "interrupted" else None,
+        model_path=directory.model if run.status in ("completed", "stopped") else None,
         seconds=time.monotonic() - began,
         next_steps=_next_steps(config, directory, run.status),
     )
@@ -85,8 +85,9 @@ def train(config: JobConfig, objects: Mapping[str, Any]) -> Result:
 class _Run:
     """A training that is written down: its events, its checkpoints, its end."""
 
-    def __init__(self, config: JobConfig, directory: RunDirectory) -> None:
+    def __init__(self, config: JobConfig, directory: RunDirectory, interrupt: Interrupt) -> None:
         self.status = "failed"
+        self._interrupt = interrupt
         self._config = config
         self._directory = directory
         checkpoints = Path(config.checkpoint_dir or directory.checkpoints)
@@ -117,7 +118,7 @@ class _Run:
         trainer.train()
         if trainer.stop_reason == "interrupted":
             trainer.save_checkpoint()
-            self.status = "interrupted"
+            self.status = self._interrupt.status
         else:
             for message in save_trained_model(
                 self._directory.model, training.model, training.save()
@@ -206,13 +207,13 @@ def _next_steps(
 ) -> tuple[tuple[str, str], ...]:
     output = shlex.quote(str(directory.path))
     if config.model_def is None:  # trained from Python objects, which only Python has
-        if status == "interrupted":
+        if status in ("interrupted", "preempted"):
             return (
                 ("go on", f"elasticdl.train(..., output={str(directory.path)!r}, resume=True)"),
             )
         again = f"elasticdl.evaluate(model, data, trained_model={str(directory.path)!r})"
     else:
-        if status == "interrupted":
+        if status in ("interrupted", "preempted"):
             return (("go on", f"elasticdl train --resume --output={output}"),)
         data = shlex.quote(config.validation_data or "PATH")
         again = f"elasticdl evaluate --trained_model={output} --data={data}"

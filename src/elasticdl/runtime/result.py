@@ -15,7 +15,7 @@ class Result:
 
     Attributes:
       command: train or evaluate.
-      status: completed, stopped (by a callback or max_step) or interrupted.
+      status: completed, stopped (by a callback or max_step), interrupted (Ctrl-C) or preempted (SIGTERM).
       steps: training steps that were run, over all epochs.
       history: for each epoch the loss and the validation metrics (`val_...`), as Keras has it.
       metrics: the last evaluation's metrics.
