@@ -7,41 +7,11 @@ import posixpath
 from collections.abc import Iterator
 from typing import Any
 
-from fsspec.core import url_to_fs
-from fsspec.registry import known_implementations
-
 from elasticdl.data.files import File
-from elasticdl.errors import (
-    DataError,
-    MissingPackage,
-    NotFound,
-    StorageFailure,
-    UnknownName,
-    near_match,
-    nearest,
-    reason,
-)
+from elasticdl.errors import DataError, NotFound, StorageFailure, near_match, reason
+from elasticdl.storage import file_system
 
-__all__ = ["expand", "file_system"]
-
-_PACKAGES = {
-    "gs": "gcsfs",
-    "gcs": "gcsfs",
-    "s3": "s3fs",
-    "s3a": "s3fs",
-    "abfs": "adlfs",
-    "abfss": "adlfs",
-    "az": "adlfs",
-    "oss": "ossfs",
-    "http": "aiohttp requests",
-    "https": "aiohttp requests",
-    "hdfs": "pyarrow",
-    "webhdfs": "requests",
-    "sftp": "paramiko",
-    "ssh": "paramiko",
-    "smb": "smbprotocol",
-    "hf": "huggingface_hub",
-}
+__all__ = ["expand"]
 
 
 def expand(text: str, *, recursive: bool = False) -> list[File]:
@@ -62,27 +32,6 @@ def expand(text: str, *, recursive: bool = False) -> list[File]:
     if not files:
         raise NotFound(f"No data: the path {text!r} is empty. Give a file, directory or glob.")
     return list(files.values())
-
-
-def file_system(url: str) -> tuple[Any, str]:
-    """The file system of an address and what it calls the place."""
-    protocol = url.split("://", 1)[0] if "://" in url else "file"
-    try:
-        fs, path = url_to_fs(url)
-    except ImportError as e:
-        package = _PACKAGES.get(protocol, f"{protocol}fs")
-        raise MissingPackage(
-            f"{url} needs a driver that is not installed. Install it with: pip install {package}"
-        ) from e
-    except ValueError as e:
-        if protocol in known_implementations:
-            raise
-        help_ = nearest(protocol, [*_PACKAGES, "file", "memory"])
-        raise UnknownName(f"Unknown kind of address {protocol!r} in {url!r}. {help_}") from e
-    except OSError as e:
-        why = reason(e).splitlines()[0]
-        raise StorageFailure(f"Cannot reach {url}: {why}. Check the driver of {protocol}.") from e
-    return fs, path
 
 
 def _pieces(text: str) -> Iterator[str]:

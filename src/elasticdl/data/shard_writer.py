@@ -9,9 +9,9 @@ import uuid
 from types import TracebackType
 from typing import IO, Any
 
-from elasticdl.data.paths import file_system
 from elasticdl.data.recordio import COMPRESSIONS, RecordWriter
 from elasticdl.errors import InvalidValue, OutputExists, StorageFailure, nearest, reason
+from elasticdl.storage import file_system
 
 __all__ = ["ShardWriter"]
 
