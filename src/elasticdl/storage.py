@@ -139,7 +139,7 @@ def write_file(where: UPath, data: bytes) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-        aside.replace(where)
+        aside.replace(str(where))
         _sync(Path(str(where)).parent)
 
 
