@@ -61,7 +61,10 @@ class Minibatches:
         if not tf.executing_eagerly():
             graph = tf.compat.v1.get_default_graph()
             _refuse_cache_files(graph)
-            _reseed_shuffles(graph, seed)
+            if self._mode == Mode.PREDICTION:
+                _keep_order(graph)
+            else:
+                _reseed_shuffles(graph, seed)
         return dataset
 
     def _unseeded(self, shard: tf.Tensor, start: tf.Tensor, end: tf.Tensor) -> tf.data.Dataset:
@@ -150,6 +153,15 @@ def _refuse_cache_files(graph: Any) -> None:
                 "The dataset function caches in a file, which would hand the first records out for "
                 "all others. Use `.cache()` without a file, or none."
             )
+
+
+def _keep_order(graph: Any) -> None:
+    """Predictions come in the order of the records: a buffer of one record shuffles nothing."""
+    import tensorflow as tf
+
+    for op in graph.get_operations():
+        if op.type.startswith("ShuffleDataset"):
+            op._update_input(1, tf.constant(1, tf.int64))
 
 
 def _reseed_shuffles(graph: Any, seed: tf.Tensor) -> None:
