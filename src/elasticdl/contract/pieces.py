@@ -79,7 +79,18 @@ def assemble(pieces: Pieces, files: Sequence[str], *, training: bool = True) -> 
         prediction_processor=_processor(pieces.prediction_outputs_processor),
         prepare_data=pieces.prepare_data,
         files=files,
+        names={
+            part: _called(value)
+            for part in ("dataset_fn", "loss", "optimizer")
+            if (value := getattr(pieces, part)) is not None
+        },
     )
+
+
+def _called(part: Any) -> str:
+    if isinstance(part, str):
+        return part
+    return str(getattr(part, "__name__", None) or type(part).__name__)
 
 
 def _required(pieces: Pieces, part: str, training: bool) -> Any:

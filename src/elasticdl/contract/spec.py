@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -85,4 +86,8 @@ class Spec:
     prepare_data: Callable[..., Any] | None = None
     """`prepare_data_for_a_single_file`, as the user wrote it."""
     files: Sequence[str] = ()
-    """The zoo's source files that were imported, relative to the zoo."""
+    """The zoo's source files that were imported, relative to the zoo; grows when code imports later."""
+    zoo: Path | None = None
+    """The directory of the zoo, when something was named in one."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """What the parts that were found are called: {"loss": "loss", "dataset_fn": "feed"}."""

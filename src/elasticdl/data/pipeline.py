@@ -67,6 +67,11 @@ class Pipeline:
         self.close()
         self._dataset = None
 
+    @property
+    def element_spec(self) -> Any:
+        """The types and shapes of minibatches; None as long as none was made in a graph."""
+        return self._element_spec
+
     def open(self, lease: Lease) -> Any:
         """An iterator that stands at the lease's first minibatch, after those that it skips."""
         import tensorflow as tf
