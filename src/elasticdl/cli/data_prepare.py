@@ -65,14 +65,19 @@ def prepare(
 
     The model's file has `prepare_data_for_a_single_file(filename)`, which returns a file's record.
     """
-    presentation.model_zoo = model_zoo
     numbers = {
         name: parse_int(name, options[name])
         for name in ("records_per_shard", "num_workers")
         if options[name] is not None
     }
+    from elasticdl.contract.git_zoo import fetch_zoo
     from elasticdl.data.prepare import prepare as write_shards
 
+    # Once and at one commit, for all the processes.
+    zoo = fetch_zoo(model_zoo, lambda line: click.echo(line, err=True))
+    presentation.model_zoo = str(zoo.directory)
+    if zoo.name != str(zoo.directory):
+        model_zoo = zoo.name
     load = functools.partial(load_function, model_def, model_zoo)
     with _progress() as on_progress:
         made = write_shards(

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from elasticdl.contract.git_zoo import fetch_zoo
 from elasticdl.contract.zoo import source_files
-from elasticdl.errors import NotFound
 
 __all__ = ["ZooModel", "list_models"]
 
@@ -41,9 +41,7 @@ def list_models(zoo: str | os.PathLike[str]) -> list[ZooModel]:
 
     A file that is not valid Python is in the list too, with the form "syntax error".
     """
-    root = Path(os.path.abspath(Path(zoo).expanduser()))
-    if not root.is_dir():
-        raise NotFound(f"The model zoo {str(zoo)!r} is not a directory (looked at {root}).")
+    root = fetch_zoo(zoo).directory
     return [model for path in source_files(root) for model in _models_of(root, path)]
 
 

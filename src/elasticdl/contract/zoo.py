@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from elasticdl.contract.git_zoo import fetch_zoo
 from elasticdl.contract.importer import ZooImporter
 from elasticdl.errors import InvalidValue, NotFound, UnknownName, nearest
 
@@ -27,16 +28,10 @@ class Named:
 
 
 class Zoo:
-    """A directory of Python files, read once."""
+    """A directory of Python files, here or in a Git repository, read once."""
 
     def __init__(self, directory: str | os.PathLike[str] | None = None) -> None:
-        given = Path(directory or ".").expanduser()
-        if not given.is_dir():
-            raise NotFound(
-                f"The model zoo {str(directory)!r} is not a directory (looked at "
-                f"{os.path.abspath(given)}). Give the directory that holds the model's Python file."
-            )
-        self._importer = ZooImporter(given)
+        self._importer = ZooImporter(fetch_zoo(directory).directory)
         self.root = self._importer.root
 
     @property
