@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -13,6 +14,7 @@ from elasticdl.contract.functions import model_of, pieces_of_functions
 from elasticdl.contract.keras_class import pieces_of_class
 from elasticdl.contract.keras_names import Kind, keras_names
 from elasticdl.contract.pieces import OVERRIDES, Pieces, assemble
+from elasticdl.contract.requirements import check_requirements
 from elasticdl.contract.spec import Spec
 from elasticdl.contract.trace import without_machinery
 from elasticdl.contract.zoo import Named, Zoo
@@ -47,7 +49,7 @@ def load_spec(
     Args:
       model: a dotted name in the zoo (`mnist.model.custom_model`), or an object: a Keras model, a
         class, a factory function, an ElasticDLSpec, a module.
-      model_zoo: the directory of dotted names; the working directory by default.
+      model_zoo: the directory of dotted names, or its Git address; the working directory by default.
       model_params: keywords for the factory, class or spec; a learning rate reaches the optimizer.
       training: False where the loss and the optimizer are not needed, and may be missing.
       overrides: `dataset_fn`, `loss`, `optimizer`, `eval_metrics_fn`, `callbacks`,
@@ -56,6 +58,7 @@ def load_spec(
 
     Raises:
       NotFound, UnknownName: a name that leads nowhere.
+      MissingPackage: the zoo's requirements.txt asks for what is not installed.
       ContractError: a part that is missing or of the wrong form.
       InvalidValue: a parameter that the model does not take.
 
@@ -83,8 +86,14 @@ class _LazyZoo:
 
     def find(self, name: str, what: str) -> Named:
         if self._zoo is None:
-            self._zoo = Zoo(self._directory)
+            zoo = Zoo(self._directory)
+            check_requirements(zoo.root)
+            self._zoo = zoo
         return self._zoo.find(name, what)
+
+    @property
+    def root(self) -> Path | None:
+        return self._zoo.root if self._zoo is not None else None
 
     @property
     def files(self) -> list[str]:
@@ -111,7 +120,8 @@ def _load(
         for part, value in overrides.items()
         if value is not None
     }
-    return assemble(dataclasses.replace(pieces, **given), zoo.files, training=training)
+    spec = assemble(dataclasses.replace(pieces, **given), zoo.files, training=training)
+    return dataclasses.replace(spec, zoo=zoo.root)
 
 
 def _target(model: Any, zoo: _LazyZoo) -> _Target:
