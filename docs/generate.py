@@ -46,10 +46,11 @@ They are accepted, so that a command need not be changed, and said to have no ef
 def page() -> str:
     """The whole page."""
     parts = [HEAD]
-    parts += [_job(command) for command in ("train", "evaluate")]
+    parts += [_job(command) for command in ("train", "evaluate", "predict")]
     parts += [
         _plain(["data", "prepare"]),
         _plain(["data", "inspect"]),
+        _plain(["model", "show"]),
         _plain(["zoo", "list"]),
         _plain(["completion"]),
     ]

@@ -18,6 +18,7 @@ SURFACE = [
     "callbacks",
     "errors",
     "evaluate",
+    "predict",
     "train",
 ]
 

@@ -12,7 +12,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from elasticdl import callbacks, errors
-    from elasticdl.api import Result, evaluate, train
+    from elasticdl.api import Result, evaluate, predict, train
     from elasticdl.contract.elasticdl_spec import ElasticDLSpec
     from elasticdl.contract.mode import Mode
     from elasticdl.data.readers.custom import AbstractDataReader
@@ -28,6 +28,7 @@ __all__ = [
     "callbacks",
     "errors",
     "evaluate",
+    "predict",
     "train",
 ]
 
@@ -39,6 +40,7 @@ _HOMES = {
     "Mode": "elasticdl.contract.mode",
     "Result": "elasticdl.api",
     "evaluate": "elasticdl.api",
+    "predict": "elasticdl.api",
     "train": "elasticdl.api",
 }
 

@@ -12,9 +12,17 @@ from elasticdl.errors import InvalidValue
 from elasticdl.job.config import DATA_OF, JobConfig, options
 from elasticdl.runtime.result import Result
 
-__all__ = ["Result", "evaluate", "run", "train"]
+__all__ = ["Result", "evaluate", "predict", "run", "train"]
 
-_MAY_BE_OBJECTS = (*OVERRIDES, "feed", "input_fn", "training_data", "validation_data", "data")
+_MAY_BE_OBJECTS = (
+    *OVERRIDES,
+    "feed",
+    "input_fn",
+    "training_data",
+    "validation_data",
+    "prediction_data",
+    "data",
+)
 
 
 def train(model: Any = None, data: Any = None, **flags: Any) -> Result:
@@ -58,6 +66,19 @@ def evaluate(model: Any = None, data: Any = None, **flags: Any) -> Result:
     return _call("evaluate", model, data, flags)
 
 
+def predict(model: Any = None, data: Any = None, **flags: Any) -> Result:
+    """Predict with a trained model. Takes what `evaluate` takes, and `output`.
+
+    Without an `output` the predictions are returned in the result, as `model.predict` gives them.
+
+    Example:
+      >>> elasticdl.predict(                                                   # doctest: +SKIP
+      ...     data="model_zoo/data/digits/test", trained_model="my_model", output="digits.parquet",
+      ... )
+    """
+    return _call("predict", model, data, flags)
+
+
 def run(config: JobConfig, objects: Mapping[str, Any] | None = None) -> Result:
     """Run a job that was checked already: what the command line calls."""
     if config.distribution_strategy != "Local":
@@ -66,6 +87,11 @@ def run(config: JobConfig, objects: Mapping[str, Any] | None = None) -> Result:
         )
     from elasticdl.runtime import local
 
+    if config.command == "predict":
+        from elasticdl.runtime.predict import predict as predict_locally
+
+        # Who has a result at hand can take predictions from it; a command line cannot.
+        return predict_locally(config, objects or {}, collect=objects is not None)
     return {"train": local.train, "evaluate": local.evaluate}[config.command](config, objects or {})
 
 
@@ -106,5 +132,5 @@ def _signature(command: str) -> inspect.Signature:
     return inspect.Signature(known, return_annotation=Result)
 
 
-for _function in (train, evaluate):
+for _function in (train, evaluate, predict):
     setattr(_function, "__signature__", _signature(_function.__name__))  # noqa: B010

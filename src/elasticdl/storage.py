@@ -29,6 +29,7 @@ from elasticdl.errors import (
 )
 
 __all__ = [
+    "children",
     "file_system",
     "is_local",
     "new_directory",
@@ -104,6 +105,15 @@ def place(path: str | os.PathLike[str] | UPath) -> UPath:
 
 def is_local(where: UPath) -> bool:
     return isinstance(where, Path)
+
+
+def children(directory: UPath) -> list[UPath]:
+    """What is in a directory, sorted by name; nothing when there is none."""
+    if not is_local(directory):
+        directory.fs.invalidate_cache()  # others write there too
+    if not directory.is_dir():
+        return []
+    return sorted(directory.iterdir(), key=lambda child: child.name)
 
 
 @contextmanager

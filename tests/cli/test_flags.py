@@ -31,14 +31,14 @@ def parse(*args: str, command: str = "train") -> JobConfig:
     return seen[0]
 
 
-@pytest.mark.parametrize("command", ["train", "evaluate"])
+@pytest.mark.parametrize("command", ["train", "evaluate", "predict"])
 def test_flags_are_those_of_the_frozen_list(command: str) -> None:
     flags = sorted(flag for param in JobCommand(command).params for flag in param.opts)
     frozen = (FIXTURES / f"{command}_flags.txt").read_text().split()
     assert flags == frozen, "a flag was added or lost: if that is meant, change the list"
 
 
-@pytest.mark.parametrize("command", ["train", "evaluate"])
+@pytest.mark.parametrize("command", ["train", "evaluate", "predict"])
 def test_every_option_of_the_table_is_in_the_help(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

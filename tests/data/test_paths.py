@@ -105,7 +105,7 @@ def test_directory_without_files_is_refused(tree: Path) -> None:
         expand(f"{tree}/empty")
 
 
-@pytest.mark.parametrize(("url", "package"), [("gs://b/x", "gcsfs"), ("s3://b/x", "s3fs")])
+@pytest.mark.parametrize(("url", "package"), [("oss://b/x", "ossfs"), ("abfs://b/x", "adlfs")])
 def test_missing_driver_gives_its_pip_line(url: str, package: str) -> None:
     if importlib.util.find_spec(package):
         pytest.skip(f"{package} is installed")

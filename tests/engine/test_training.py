@@ -319,11 +319,11 @@ def test_output_that_holds_other_files_is_refused(points: Any) -> None:
 def test_two_runs_at_once_in_one_directory_are_refused(points: Any) -> None:
     from elasticdl.artifacts.run_directory import RunDirectory
 
-    other = RunDirectory("run")
-    other.take(resume=False, job={})
-    with pytest.raises(OutputExists, match="Another run is writing"):
+    with (
+        RunDirectory("run").held(resume=False, job={}),
+        pytest.raises(OutputExists, match="Another run is writing"),
+    ):
         train(points, output="run", overwrite=True)
-    other.release()
     assert train(points, output="run", overwrite=True).status == "completed"
 
 
@@ -427,7 +427,7 @@ def test_trained_model_that_is_missing_or_torn_is_named(points: Any) -> None:
     train(points, output="run")
     parameters = Path("run/model/params.safetensors")
     parameters.write_bytes(parameters.read_bytes()[:100])
-    with pytest.raises(CorruptData, match="cannot be read"):
+    with pytest.raises(CorruptData, match="its checksum does not fit"):
         elasticdl.evaluate(make_model, points, loss=LOSS, trained_model="run")
 
 
@@ -558,7 +558,7 @@ def test_a_model_that_keras_cannot_save_is_said_to_be_so(points: Any) -> None:
     result = train(points, Unsaved, output="run")
     warning = next(e for e in events(result) if e["event"] == "warning")
     assert "cannot save the model as model.keras: no config here" in warning["message"]
-    assert [p.name for p in Path("run/model").iterdir()] == ["params.safetensors"]
+    assert not Path("run/model/model.keras").exists()
     assert elasticdl.evaluate(Unsaved, points, loss=LOSS, trained_model="run").metrics["loss"] > 0
 
 

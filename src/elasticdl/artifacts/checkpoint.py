@@ -2,22 +2,22 @@
 
 checkpoints/step-00000120/
   tensors.safetensors
-  manifest.json     {"version", "step", "tensors": {"file", "sha256"}, "state"}
+  manifest.json     {"version", "step", "tensors": {"file", "sha256"}, "state", "sha256"}
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from elasticdl.artifacts.run_directory import storage_errors
-from elasticdl.errors import CorruptData, NotFound
+from upath import UPath
+
+from elasticdl.artifacts.tensors import checksum, save_tensors
+from elasticdl.errors import CorruptData, NotFound, reason
+from elasticdl.storage import children, new_directory, remove, storage_errors
 
 __all__ = ["Checkpoint", "Checkpoints"]
 
@@ -31,7 +31,7 @@ class Checkpoint:
     """A checkpoint that was read and found whole."""
 
     step: int
-    path: Path
+    path: UPath
     tensors: dict[str, Any]
     state: dict[str, Any]
 
@@ -39,55 +39,33 @@ class Checkpoint:
 class Checkpoints:
     """The checkpoints of one directory."""
 
-    def __init__(self, directory: Path, keep: int = 0) -> None:
+    def __init__(self, directory: UPath, keep: int = 0) -> None:
         self._directory = directory
         self._keep = keep
 
-    def save(self, step: int, tensors: Mapping[str, Any], state: Mapping[str, Any]) -> Path:
-        """Write aside, sync and rename; then drop the oldest beyond the number to keep."""
+    def save(self, step: int, tensors: Mapping[str, Any], state: Mapping[str, Any]) -> UPath:
+        """Write a checkpoint whole, or not at all; then drop the oldest beyond the number to keep."""
         final = self._directory / f"step-{step:08d}"
-        aside = self._directory / f".step-{step:08d}.tmp"
-        with storage_errors(self._directory):
-            try:
-                self._write(aside, step, tensors, state)
-                shutil.rmtree(final, ignore_errors=True)
-                aside.rename(final)
-                _sync(self._directory)
-            except OSError:
-                shutil.rmtree(aside, ignore_errors=True)
-                raise
+        with new_directory(final, last=MANIFEST) as aside, storage_errors(final):
+            save_tensors(aside / TENSORS, tensors)
+            manifest = {
+                "version": VERSION,
+                "step": step,
+                "tensors": {"file": TENSORS, "sha256": checksum(aside / TENSORS)},
+                "state": state,
+            }
+            manifest["sha256"] = _digest(manifest)
+            (aside / MANIFEST).write_text(json.dumps(manifest), encoding="utf-8")
         self._drop_oldest()
         return final
-
-    def _write(
-        self, aside: Path, step: int, tensors: Mapping[str, Any], state: Mapping[str, Any]
-    ) -> None:
-        from safetensors.numpy import save
-
-        shutil.rmtree(aside, ignore_errors=True)
-        aside.mkdir(parents=True)
-        content = save(dict(tensors))
-        manifest = {
-            "version": VERSION,
-            "step": step,
-            "tensors": {"file": TENSORS, "sha256": hashlib.sha256(content).hexdigest()},
-            "state": state,
-        }
-        for name, data in ((TENSORS, content), (MANIFEST, json.dumps(manifest).encode())):
-            with (aside / name).open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
 
     def _drop_oldest(self) -> None:
         if self._keep:
             for path in self._paths()[: -self._keep]:
-                shutil.rmtree(path, ignore_errors=True)
+                remove(path)
 
-    def _paths(self) -> list[Path]:
-        if not self._directory.is_dir():
-            return []
-        return sorted(p for p in self._directory.iterdir() if p.name.startswith("step-"))
+    def _paths(self) -> list[UPath]:
+        return [path for path in children(self._directory) if path.name.startswith("step-")]
 
     def latest(self) -> tuple[Checkpoint | None, list[str]]:
         """The newest checkpoint that is whole, and what was wrong with newer ones."""
@@ -109,31 +87,31 @@ class Checkpoints:
         return checkpoint
 
     @staticmethod
-    def read(path: Path) -> Checkpoint:
+    def read(path: UPath) -> Checkpoint:
         """Read one checkpoint and verify its checksum."""
+        from safetensors import SafetensorError
         from safetensors.numpy import load
 
         try:
             manifest = json.loads((path / MANIFEST).read_bytes())
-            content = (path / TENSORS).read_bytes()
-            whole = hashlib.sha256(content).hexdigest() == manifest["tensors"]["sha256"]
-            if not whole or manifest["version"] != VERSION:
-                fault = (
-                    "is damaged: its checksum does not fit"
-                    if not whole
-                    else "is of another version"
+            if manifest["version"] != VERSION:
+                raise CorruptData(
+                    f"The checkpoint {path} is of the format {manifest['version']}, which this version "
+                    f"of ElasticDL does not know (it knows {VERSION}). Install the one that wrote it."
                 )
-                raise CorruptData(f"The checkpoint {path} {fault}.")
+            content = (path / TENSORS).read_bytes()
+            whole = manifest.pop("sha256") == _digest(manifest)
+            if not whole or hashlib.sha256(content).hexdigest() != manifest["tensors"]["sha256"]:
+                raise CorruptData(f"The checkpoint {path} is damaged: its checksum does not fit.")
             return Checkpoint(manifest["step"], path, load(content), manifest["state"])
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            if isinstance(error, CorruptData):
-                raise
-            raise CorruptData(f"The checkpoint {path} is damaged: {error}.") from error
+        except CorruptData:
+            raise
+        except FileNotFoundError as error:
+            raise CorruptData(f"The checkpoint {path} is not whole: a file is missing.") from error
+        except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+            raise CorruptData(f"The checkpoint {path} is damaged: {reason(error)}.") from error
 
 
-def _sync(directory: Path) -> None:
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+def _digest(manifest: Mapping[str, Any]) -> str:
+    """The checksum of the manifest's own content."""
+    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()

@@ -1,47 +1,85 @@
-"""The trained model: its parameters by name, and the Keras file where the model can be saved as one."""
+"""The trained model: one directory with all that it takes to use it, on this machine or another.
+
+model/
+  trained_model.pb     what it is (message.py); written last
+  params.safetensors   its parameters, by name
+  model.keras          the model as Keras saves it, where Keras can
+  saved_model/         its inference as a graph, for TensorFlow alone
+  zoo/                 the files of the model zoo that it needs, with requirements.txt
+"""
 
 from __future__ import annotations
 
-import os
-import shutil
-import warnings
-from collections.abc import Mapping
+import dataclasses
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from elasticdl.artifacts.run_directory import storage_errors
-from elasticdl.errors import CorruptData, NotFound, reason
+from upath import UPath
+
+from elasticdl.artifacts.export import export_saved_model, quiet_saving
+from elasticdl.artifacts.message import FORMAT_VERSION, TrainedModel, encode
+from elasticdl.artifacts.tensors import checksum, save_tensors
+from elasticdl.errors import reason
+from elasticdl.storage import new_directory, storage_errors
 
 if TYPE_CHECKING:
     import keras
 
-__all__ = ["find_trained_model", "load_parameters", "save_trained_model"]
+__all__ = ["KERAS", "MESSAGE", "PARAMETERS", "SAVED_MODEL", "ZOO", "Trained", "save_trained_model"]
 
+MESSAGE = "trained_model.pb"
 PARAMETERS = "params.safetensors"
 KERAS = "model.keras"
+SAVED_MODEL = "saved_model"
+ZOO = "zoo"
 
 
-def save_trained_model(directory: Path, model: keras.Model, values: Mapping[str, Any]) -> list[str]:
-    """Write `model/` aside and rename it into place; returns what a user should know of it."""
-    from safetensors.numpy import save
+@dataclass(frozen=True)
+class Trained:
+    """What there is to write."""
 
-    aside = directory.with_name(f".{directory.name}.tmp")
-    with storage_errors(directory):
-        shutil.rmtree(aside, ignore_errors=True)
-        aside.mkdir(parents=True)
-        try:
-            parameters = {k: v for k, v in values.items() if k.startswith("model/")}
-            (aside / PARAMETERS).write_bytes(save(parameters))
-            remarks = [*_not_finite(parameters), *_save_keras(model, aside / KERAS)]
-            for path in aside.iterdir():
-                with path.open("rb") as file:
-                    os.fsync(file.fileno())
-            shutil.rmtree(directory, ignore_errors=True)
-            aside.rename(directory)
-        except BaseException:
-            shutil.rmtree(aside, ignore_errors=True)
-            raise
-    return remarks
+    about: TrainedModel
+    """The message, without what is known only when the files are written."""
+    model: keras.Model
+    """It holds `values`."""
+    values: Mapping[str, Any]
+    call: Callable[[Any], Any]
+    """The inference, of features as the dataset yields them."""
+    features: Any
+    """The specs of these features."""
+    zoo: Mapping[str, bytes] = field(default_factory=dict)
+
+
+def save_trained_model(where: UPath, trained: Trained) -> list[str]:
+    """Write the directory, whole or not at all; returns what a user should know of it."""
+    with new_directory(where, last=MESSAGE) as aside, storage_errors(where):
+        parameters = {k: v for k, v in trained.values.items() if k.startswith("model/")}
+        save_tensors(aside / PARAMETERS, parameters)
+        remarks = [*_not_finite(parameters), *_save_keras(trained.model, aside / KERAS)]
+        signature, more = export_saved_model(
+            aside / SAVED_MODEL, trained.call, trained.features, trained.model
+        )
+        for name, content in trained.zoo.items():
+            path = aside / ZOO / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        message = dataclasses.replace(
+            trained.about,
+            format_version=FORMAT_VERSION,
+            params_filename=PARAMETERS,
+            signature=json.dumps(signature),
+            files=_checksums(aside),
+        )
+        (aside / MESSAGE).write_bytes(encode(message))
+    return [*remarks, *more]
+
+
+def _checksums(directory: Path) -> dict[str, str]:
+    files = sorted(path for path in directory.rglob("*") if path.is_file())
+    return {path.relative_to(directory).as_posix(): checksum(path) for path in files}
 
 
 def _not_finite(parameters: Mapping[str, Any]) -> list[str]:
@@ -63,8 +101,7 @@ def _not_finite(parameters: Mapping[str, Any]) -> list[str]:
 
 def _save_keras(model: keras.Model, path: Path) -> list[str]:
     """A subclassed model with constructor arguments of its own may not be saveable: not an error."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with quiet_saving():
         try:
             model.save(path)
         except (NotImplementedError, TypeError, ValueError) as error:
@@ -74,27 +111,3 @@ def _save_keras(model: keras.Model, path: Path) -> list[str]:
                 f"Keras cannot save the model as {path.name}: {why}. Its parameters are in {PARAMETERS}."
             ]
     return []
-
-
-def find_trained_model(path: Path) -> Path:
-    """The `model/` directory, given it, the run directory, or a file inside of it."""
-    for candidate in (path / "model", path, path.parent):
-        if (candidate / PARAMETERS).exists():
-            return candidate
-    what = "does not exist" if not path.exists() else f"holds no model/{PARAMETERS}"
-    raise NotFound(
-        f"There is no trained model in {path}: it {what}. "
-        "Give the --output of a training that was completed."
-    )
-
-
-def load_parameters(path: Path) -> dict[str, Any]:
-    """The parameters of a trained model, by name."""
-    from safetensors import SafetensorError
-    from safetensors.numpy import load_file
-
-    file = find_trained_model(path) / PARAMETERS
-    try:
-        return dict(load_file(file))
-    except (SafetensorError, OSError) as error:
-        raise CorruptData(f"The trained model {file} cannot be read: {error}.") from error

@@ -43,7 +43,9 @@ cli = LazyGroup(
     lazy={
         "train": ("elasticdl.cli.train:train", "Train a model."),
         "evaluate": ("elasticdl.cli.evaluate:evaluate", "Evaluate a trained model on data."),
+        "predict": ("elasticdl.cli.predict:predict", "Predict with a trained model."),
         "data": ("elasticdl.cli.data:data", "Prepare data files and look into them."),
+        "model": ("elasticdl.cli.model:model", "Look into a trained model."),
         "zoo": ("elasticdl.cli.zoo:zoo", "Look into a directory of models."),
         "completion": (
             "elasticdl.cli.completion:completion",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+from elasticdl.engine.remember import plain_attributes, set_plain_attributes
 
 if TYPE_CHECKING:
     import keras
@@ -36,6 +38,28 @@ class Callbacks:
     @property
     def ask_to_stop(self) -> bool:
         return bool(self._model.stop_training)
+
+    def snapshot(self) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """What the callbacks remember: tensors, and for each callback its plain values.
+
+        A callback that waits for a metric to get better counts in attributes of its own.
+        """
+        tensors: dict[str, Any] = {}
+        states = []
+        for number, callback in enumerate(self._list.callbacks):
+            state, arrays = plain_attributes(callback)
+            states.append({"class": type(callback).__name__, "values": state})
+            tensors |= {f"callbacks/{number}/{name}": array for name, array in arrays.items()}
+        return tensors, states
+
+    def restore(self, tensors: Mapping[str, Any], states: Sequence[Mapping[str, Any]]) -> None:
+        """Let the callbacks remember, as far as they are the same ones in the same order."""
+        for number, (callback, state) in enumerate(zip(self._list.callbacks, states, strict=False)):
+            if state["class"] != type(callback).__name__:
+                return
+            prefix = f"callbacks/{number}/"
+            arrays = {n.removeprefix(prefix): a for n, a in tensors.items() if n.startswith(prefix)}
+            set_plain_attributes(callback, state["values"], arrays)
 
     def train_begin(self) -> None:
         self._list.on_train_begin()

@@ -51,6 +51,12 @@ class Evaluator:
         self._step = tf.function(self._one_step, reduce_retracing=True, autograph=False)
         self._loop = tf.function(self._all_steps, reduce_retracing=True, autograph=False)
 
+    def names(self, element: Any) -> list[str]:
+        """The metrics that an evaluation gives, found out on one minibatch."""
+        batch = split_minibatch(element)
+        outputs = self._training.loss(batch, training=False)[1]
+        return ["loss", *self._keras.names, *self._blocks.names(batch.labels, outputs)]
+
     def evaluate(
         self,
         on_progress: Callable[[int, int], None] = lambda done, total: None,

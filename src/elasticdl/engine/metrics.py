@@ -33,6 +33,10 @@ class KerasMetrics:
             m for m in spec.metrics() if isinstance(m.metric, keras.metrics.Metric)
         ]
 
+    @property
+    def names(self) -> list[str]:
+        return [metric.name for metric in self._defs]
+
     def update(self, labels: Any, outputs: Any) -> None:
         for metric in self._defs:
             metric.metric.update_state(_pick(metric, labels), _pick(metric, outputs))
@@ -57,6 +61,10 @@ class BlockMetrics:
         self._values = spec.metric_values
         self.is_needed = bool(self._functions) or self._values is not None
         self.reset()
+
+    def names(self, labels: Any, outputs: Any) -> list[str]:
+        values = self._values(labels, outputs) if self._values is not None else ()
+        return [*(metric.name for metric in self._functions), *values]
 
     def reset(self) -> None:
         self._parts: list[tuple[Any, Any]] = []

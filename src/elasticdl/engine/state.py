@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from elasticdl.contract.spec import Spec
@@ -16,14 +17,10 @@ if TYPE_CHECKING:
     import numpy as np
     import tensorflow as tf
 
-__all__ = ["TrainingModel", "seed_everything"]
+__all__ = ["TrainingModel"]
 
-
-def seed_everything(seed: int) -> None:
-    """Seed Python, numpy, TensorFlow and Keras."""
-    import keras
-
-    keras.utils.set_random_seed(seed & 0x7FFFFFFF)
+COPIERS = 4
+"""Threads that copy variables: a copy is bound by memory, so a few are enough."""
 
 
 class TrainingModel:
@@ -33,21 +30,27 @@ class TrainingModel:
       spec: what the user wrote.
       element: a first minibatch of real data; a subclassed model has no variables before it sees one.
       trains: whether it needs an optimizer.
+      predicts: whether it only predicts: the minibatch is features alone, and there need be no loss.
     """
 
-    def __init__(self, spec: Spec, element: Any, *, trains: bool = True) -> None:
+    def __init__(
+        self, spec: Spec, element: Any, *, trains: bool = True, predicts: bool = False
+    ) -> None:
         self.spec = spec
         self.model: keras.Model = spec.build_model()
-        _check_step(self.model)
-        batch = split_minibatch(element)
+        self._predicts = predicts
+        if not predicts:
+            _check_step(self.model)
+        batch = Minibatch((element, None, None)) if predicts else split_minibatch(element)
         self.bind = bind_features(self.model, batch.features)
         self._optimizer: keras.optimizers.Optimizer | None = (
-            spec.make_optimizer() if trains else None
+            spec.make_optimizer() if trains and not predicts else None
         )
         self._user_loss = spec.loss if _is_function(spec.loss) else None
         self.warnings: list[str] = []
         """What is suspicious though it works."""
-        self._compile()
+        if not predicts:
+            self._compile()
         self.check(batch)
 
     def _compile(self) -> None:
@@ -71,6 +74,8 @@ class TrainingModel:
             raise ContractError(
                 "The model returned nothing (None). End its `call` with a `return`."
             )
+        if self._predicts:
+            return
         with calling_loss(batch.labels, outputs):
             loss = self._loss_of(batch, outputs, training=False)
         if loss.shape.rank != 0:
@@ -109,19 +114,25 @@ class TrainingModel:
         """Everything that training changes, by a name that is the same in every process."""
         return name_variables(self.model, self._optimizer)
 
-    def save(self) -> dict[str, np.ndarray[Any, Any]]:
-        """A copy of every variable."""
+    def save(self, *, only_model: bool = False) -> dict[str, np.ndarray[Any, Any]]:
+        """A copy of every variable. Training waits for it, so it is made by several threads."""
         import numpy as np
 
-        return {name: np.array(variable.numpy()) for name, variable in self.variables.items()}
+        chosen = self._variables(only_model=only_model)
+        with ThreadPoolExecutor(COPIERS) as pool:  # `numpy()` is a copy
+            copies = pool.map(lambda variable: np.asarray(variable.numpy()), chosen.values())
+            return dict(zip(chosen, copies, strict=True))
 
-    def load(self, values: Mapping[str, np.ndarray[Any, Any]], *, only_model: bool = False) -> None:
-        """Set every variable. Names and shapes must agree; says which do not."""
-        mine = {
+    def _variables(self, *, only_model: bool) -> dict[str, keras.Variable]:
+        return {
             name: variable
             for name, variable in self.variables.items()
             if not only_model or name.startswith("model/")
         }
+
+    def load(self, values: Mapping[str, np.ndarray[Any, Any]], *, only_model: bool = False) -> None:
+        """Set every variable. Names and shapes must agree; says which do not."""
+        mine = self._variables(only_model=only_model)
         theirs = {n: v for n, v in values.items() if not only_model or n.startswith("model/")}
         faults = [f"{n} is missing" for n in mine if n not in theirs]
         faults += [f"{n} is not in this model" for n in theirs if n not in mine]

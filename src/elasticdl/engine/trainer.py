@@ -13,10 +13,12 @@ from typing import Any, Protocol
 
 from elasticdl.data.ledger import Lease, Ledger
 from elasticdl.data.pipeline import Pipeline
+from elasticdl.engine.best import Best
 from elasticdl.engine.callbacks import Callbacks
 from elasticdl.engine.evaluator import Evaluator
 from elasticdl.engine.explain import reading
 from elasticdl.engine.pace import Pace
+from elasticdl.engine.randomness import restore_random_state, save_random_state
 from elasticdl.engine.state import TrainingModel
 from elasticdl.engine.step import Outcome, TrainStep
 from elasticdl.errors import DataError, NonFiniteLoss
@@ -33,7 +35,7 @@ class Emit(Protocol):
 class Checkpointer(Protocol):
     """Saves the state of a training at a step."""
 
-    def save(self, step: int, tensors: dict[str, Any], progress: dict[str, Any]) -> None: ...
+    def save(self, step: int, tensors: dict[str, Any], state: dict[str, Any]) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -77,11 +79,13 @@ class Trainer:
         checkpointer: Checkpointer,
         plan: Plan,
         emit: Emit,
+        best: Best | None = None,
         interrupted: Callable[[], bool] = lambda: False,
     ) -> None:
         self.progress = Progress()
         self.stop_reason = ""
         self._saved_at = 0
+        self._remembered: tuple[dict[str, Any], list[dict[str, Any]]] | None = None
         self._training = training
         self._step = TrainStep(training)
         self._pipeline = pipeline
@@ -90,6 +94,7 @@ class Trainer:
         self._callbacks = callbacks
         self._checkpointer = checkpointer
         self._plan = plan
+        self.best = best
         self._emit = emit
         self._interrupted = interrupted
         limits = [n for n in (plan.max_steps, callbacks.max_steps) if n]
@@ -99,6 +104,8 @@ class Trainer:
     def train(self) -> None:
         """Run until all epochs are done or something asks to stop."""
         self._callbacks.train_begin()
+        if self._remembered is not None:  # a callback starts anew when training begins
+            self._callbacks.restore(*self._remembered)
         while not self._ledger.is_done and not self._should_stop():
             self._run_epoch()
         if self.stop_reason != "interrupted":
@@ -223,16 +230,30 @@ class Trainer:
 
     def save_checkpoint(self) -> None:
         """Everything that is needed to go on from here."""
-        state = {"progress": vars(self.progress), "ledger": self._ledger.snapshot()}
-        self._checkpointer.save(self.progress.step, self._training.save(), state)
+        tensors = self._training.save() | save_random_state()
+        remembered, callbacks = self._callbacks.snapshot()
+        state: dict[str, Any] = {
+            "progress": vars(self.progress),
+            "ledger": self._ledger.snapshot(),
+            "callbacks": callbacks,
+        }
+        if self.best is not None:
+            parameters, state["best"] = self.best.snapshot()
+            tensors |= parameters
+        self._checkpointer.save(self.progress.step, tensors | remembered, state)
         self._saved_at = self.progress.step
 
     def restore(self, tensors: dict[str, Any], state: dict[str, Any]) -> None:
         """Go on from a checkpoint."""
-        self._training.load(tensors)
+        own = {n: v for n, v in tensors.items() if n.startswith(("model/", "optimizer/"))}
+        self._training.load(own)
         self._ledger.restore(state["ledger"])
         self.progress = Progress(**state["progress"])
         self._saved_at = self.progress.step
+        self._remembered = (tensors, state["callbacks"])
+        if self.best is not None:
+            self.best.restore(tensors, state.get("best"))
+        restore_random_state(tensors)
 
     @property
     def _needs_evaluation(self) -> bool:
@@ -262,6 +283,12 @@ class Trainer:
         for name, value in evaluation.metrics.items():
             if not math.isfinite(value):
                 self._emit("warning", message=f"The validation {name} is {value}.")
+        if self.best is not None:
+            self.best.offer(
+                evaluation.metrics,
+                self.progress.step,
+                lambda: self._training.save(only_model=True),
+            )
         self._callbacks.evaluation_end(dict(evaluation.metrics))
         self._pace.evaluated()
 

@@ -112,8 +112,15 @@ class JobConfig:
     )
     trained_model: str | None = _option(
         None,
-        "A trained model: the `--output` of a training.",
+        "A trained model: the `--output` of a training, a Keras file or a SavedModel.",
         group="Model",
+        commands=("evaluate", "predict"),
+    )
+    trust: bool = _option(
+        False,
+        "Run the Python code that a Keras file or SavedModel carries.",
+        group="Model",
+        type="bool",
         commands=("evaluate", "predict"),
     )
     output: str | None = _option(
@@ -121,6 +128,13 @@ class JobConfig:
         "Directory to write to. Default: a new one below elasticdl_runs/.",
         group="Model",
         commands=("train", "predict"),
+    )
+    output_format: str | None = _option(
+        None,
+        "What the files of an output directory are. Default: parquet.",
+        group="Model",
+        commands=("predict",),
+        choices=("parquet", "csv", "jsonl", "recordio", "tfrecord"),
     )
     overwrite: bool = _option(
         False,
@@ -180,8 +194,12 @@ class JobConfig:
     debug: bool = _option(
         False, "Run eagerly, so that a debugger stops in your code. Slow.", group="Run", type="bool"
     )
-    resume: bool = _train(
-        False, "Go on from the last checkpoint in --output.", group="Run", type="bool"
+    resume: bool = _option(
+        False,
+        "Go on from the last checkpoint in --output.",
+        group="Run",
+        type="bool",
+        commands=("train", "predict"),
     )
     job_name: str | None = _option(None, "A name for the job.", group="Run")
     log_level: str = _option(
@@ -211,6 +229,17 @@ class JobConfig:
     )
     evaluation_throttle_secs: float = _train(
         0, "Seconds between two evaluations by steps.", group="Evaluation", type="float", minimum=0
+    )
+    export_metric: str | None = _train(
+        None,
+        "Keep the version with the best value of this metric in model/, the last in model_last/.",
+        group="Evaluation",
+    )
+    export_mode: str = _train(
+        "auto",
+        "Whether more (max) or less (min) of it is better. Default: by its name.",
+        group="Evaluation",
+        choices=("auto", "max", "min"),
     )
     tensorboard_log_dir: str | None = _train(
         None, "Where TensorBoard logs go. Default: tensorboard/ in --output.", group="Evaluation"
@@ -328,15 +357,27 @@ class JobConfig:
 def options(command: str) -> list[Option]:
     """The options of a command, in the order of the table."""
     return [
-        Option(name=f.name, default=f.default, **_aliased(command, f.name), **f.metadata)
+        Option(name=f.name, default=f.default, **{**f.metadata, **_of_command(command, f.name)})
         for f in dataclasses.fields(JobConfig)
         if f.metadata and command in f.metadata.get("commands", COMMANDS)
     ]
 
 
-def _aliased(command: str, name: str) -> dict[str, Any]:
+_HELP = {
+    (
+        "predict",
+        "output",
+    ): "Where predictions go: a file (.parquet, .csv, .jsonl, .recordio, .tfrecord) "
+    "or a directory.",
+    ("predict", "resume"): "Go on with the parts that are in --output.",
+}
+"""Where an option means something else for a command."""
+
+
+def _of_command(command: str, name: str) -> dict[str, Any]:
     """`--data` is the data that the command is about."""
-    return {"aliases": ("data",)} if name == DATA_OF[command] else {}
+    aliases = {"aliases": ("data",)} if name == DATA_OF[command] else {}
+    return aliases | ({"help": _HELP[command, name]} if (command, name) in _HELP else {})
 
 
 def _convert(key: str, option: Option, value: Any) -> Any:

@@ -8,9 +8,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from elasticdl.artifacts.bare_model import load_bare_model
 from elasticdl.artifacts.checkpoint import Checkpoints
 from elasticdl.artifacts.run_directory import RunDirectory
-from elasticdl.artifacts.trained_model import load_parameters
+from elasticdl.artifacts.stored_model import load_parameters
 from elasticdl.contract.load import load_spec
 from elasticdl.contract.mode import Mode
 from elasticdl.contract.pieces import OVERRIDES
@@ -19,20 +20,24 @@ from elasticdl.data.ledger import Ledger
 from elasticdl.data.pipeline import Pipeline
 from elasticdl.data.registry import open_source
 from elasticdl.data.source import Source
+from elasticdl.engine.best import Best
 from elasticdl.engine.evaluator import Evaluator
 from elasticdl.engine.explain import UnevenShapes, reading
 from elasticdl.engine.inputs import split_minibatch
-from elasticdl.engine.state import TrainingModel, seed_everything
+from elasticdl.engine.randomness import seed_everything
+from elasticdl.engine.state import TrainingModel
 from elasticdl.engine.trainer import Plan
 from elasticdl.errors import DataError, InvalidValue
 from elasticdl.job.config import JobConfig
 from elasticdl.quiet import load_tensorflow
 from elasticdl.runtime.debug import debugging
+from elasticdl.storage import children, place
 
 __all__ = [
     "check_given",
     "first_minibatch",
     "load",
+    "make_best",
     "make_evaluator",
     "make_ledger",
     "make_pipeline",
@@ -48,7 +53,7 @@ PEEK_RECORDS = 256
 
 def check_given(config: JobConfig, objects: Mapping[str, Any], data: str) -> None:
     """What must be given is, said before TensorFlow takes its seconds to load."""
-    if config.model_def is None and "model" not in objects:
+    if config.model_def is None and "model" not in objects and not config.trained_model:
         raise InvalidValue(
             "No model was given. Name one with --model_def=file.name, in --model_zoo=DIR."
         )
@@ -69,12 +74,20 @@ def started(config: JobConfig) -> Iterator[None]:
 def load(config: JobConfig, objects: Mapping[str, Any]) -> Spec:
     """What the user wrote. `objects` are real ones in the place of the config's names."""
     return load_spec(
-        objects.get("model", config.model_def),
+        _model(config, objects),
         model_zoo=config.model_zoo,
         model_params=config.model_params,
         training=config.command == "train",
         **{name: objects.get(name, getattr(config, name)) for name in OVERRIDES},
     )
+
+
+def _model(config: JobConfig, objects: Mapping[str, Any]) -> Any:
+    """An object, a name, or the model that is saved whole in a trained model."""
+    model = objects.get("model", config.model_def)
+    if model is None and config.trained_model:
+        return load_bare_model(Path(config.trained_model), trust=config.trust)
+    return model
 
 
 def open_data(
@@ -104,15 +117,30 @@ def make_pipeline(config: JobConfig, spec: Spec, source: Source, mode: Mode) -> 
 
 @contextlib.contextmanager
 def make_evaluator(
-    config: JobConfig, training: TrainingModel, source: Source | None
+    config: JobConfig, training: TrainingModel, source: Source | None, best: Best | None = None
 ) -> Iterator[Evaluator | None]:
     """An evaluator whose data was looked at: faults in it are found before the training."""
     if source is None:
         yield None
         return
     with make_pipeline(config, training.spec, source, Mode.EVALUATION) as pipeline:
-        training.check(split_minibatch(first_minibatch(config, pipeline, source)))
-        yield Evaluator(training, pipeline, lambda: make_ledger(config, source))
+        element = first_minibatch(config, pipeline, source)
+        training.check(split_minibatch(element))
+        evaluator = Evaluator(training, pipeline, lambda: make_ledger(config, source))
+        if best is not None:
+            best.check(evaluator.names(element))
+        yield evaluator
+
+
+def make_best(config: JobConfig, validation: Source | None) -> Best | None:
+    """Who keeps the best version, when one was asked for."""
+    if not config.export_metric:
+        return None
+    if validation is None:
+        raise InvalidValue(
+            f"--export_metric={config.export_metric} needs evaluations. Give --validation_data."
+        )
+    return Best(config.export_metric, config.export_mode)
 
 
 def make_ledger(
@@ -170,12 +198,14 @@ def start_from(config: JobConfig, objects: Mapping[str, Any], training: Training
     import keras
 
     if config.checkpoint_dir_for_init:
-        path = Path(config.checkpoint_dir_for_init)
-        inside = RunDirectory(path).checkpoints
-        checkpoint = Checkpoints(inside if inside.is_dir() else path).require_latest()
+        given = place(config.checkpoint_dir_for_init)
+        inside = RunDirectory(given).checkpoints
+        checkpoint = Checkpoints(inside if children(inside) else given).require_latest()
         training.load(checkpoint.tensors, only_model=True)
     elif config.trained_model:
-        training.load(load_parameters(Path(config.trained_model)), only_model=True)
+        # Without a name or an object, the model was read whole, with its weights.
+        if config.model_def is not None or "model" in objects:
+            training.load(load_parameters(Path(config.trained_model)), only_model=True)
     elif config.command == "evaluate" and not isinstance(objects.get("model"), keras.Model):
         raise InvalidValue(
             "No weights were given. Name the --output of a training with --trained_model=DIR, or a "

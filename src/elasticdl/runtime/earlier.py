@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import json
-import os
 import random
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
+
+from upath import UPath
 
 from elasticdl.artifacts.checkpoint import Checkpoints
 from elasticdl.artifacts.run_directory import RunDirectory
-from elasticdl.artifacts.trained_model import find_trained_model
+from elasticdl.artifacts.stored_model import fetch_bare, find_trained_model, is_bare
+from elasticdl.artifacts.trained_model import KERAS, PARAMETERS, SAVED_MODEL, ZOO
+from elasticdl.contract.git_zoo import as_begun, fetch_zoo
+from elasticdl.contract.requirements import check_requirements
 from elasticdl.engine.trainer import Emit, Trainer
 from elasticdl.errors import DataError, InvalidValue, NotFound
 from elasticdl.job.config import JobConfig
+from elasticdl.storage import children
 
-__all__ = ["as_trained", "complete", "restore"]
+__all__ = ["as_trained", "complete", "restore", "with_zoo"]
 
 _FIXED = ("seed", "minibatch_size", "num_minibatches_per_task")
 """The options that decide what a step is: a run cannot go on with others."""
@@ -26,27 +31,40 @@ _FOR_ONCE = ("max_step", "overwrite")
 """The options that were meant for the first time only: who resumes wants to go on."""
 
 _OF_THE_MODEL = (
-    "model_zoo",
     "model_def",
     "model_params",
     "dataset_fn",
     "loss",
     "eval_metrics_fn",
     "custom_data_reader",
+    "prediction_outputs_processor",
     "data_reader_params",
 )
 """The options that say what a model is and how it reads its records."""
 
 
 def complete(config: JobConfig, directory: RunDirectory) -> JobConfig:
-    """The config with a seed and the zoo's whole path; of a resumed run, with what it began with."""
+    """The config with a seed and the zoo's lasting name; of a resumed run, with what it began with."""
     if config.resume:
         config = _resumed(config, _read(directory.job))
-    if config.model_def is not None:
-        config = replace(config, model_zoo=os.path.abspath(config.model_zoo or "."))
+    config = with_zoo(config)
     if config.seed is None:
         config = replace(config, seed=random.SystemRandom().getrandbits(31))
     return config
+
+
+def with_zoo(config: JobConfig) -> JobConfig:
+    """The zoo is here and what it requires too, said before TensorFlow takes its seconds to load.
+
+    The config names it by its whole path, or by its address at a commit and without credentials.
+    """
+    if config.model_def is None and config.model_zoo is None:
+        return config
+    quiet = config.log_level in ("WARNING", "ERROR")
+    zoo = fetch_zoo(config.model_zoo, None if quiet else lambda line: print(line, file=sys.stderr))
+    if config.model_def is not None:
+        check_requirements(zoo.directory)
+    return replace(config, model_zoo=zoo.name)
 
 
 def _resumed(config: JobConfig, began: dict[str, Any]) -> JobConfig:
@@ -58,6 +76,8 @@ def _resumed(config: JobConfig, began: dict[str, Any]) -> JobConfig:
                 f"The run was started with {name}={getattr(start, name)} and cannot go on with "
                 f"{given[name]}. Leave --{name} out."
             )
+    if "model_zoo" in given:
+        given["model_zoo"] = as_begun(given["model_zoo"], start.model_zoo)
     return replace(start, **given, given=config.given)
 
 
@@ -66,28 +86,59 @@ def _without(values: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
 
 
 def as_trained(config: JobConfig, objects: Mapping[str, Any]) -> JobConfig:
-    """What was not said anew about the model is as it was in its training."""
+    """What was not said anew about the model is as it was in its training.
+
+    The trained model alone is read, not the run around it. From then on `trained_model` is a local
+    directory, whose files were checked, or a bare Keras file or SavedModel.
+    """
     if not config.trained_model:
         return config
-    run = find_trained_model(Path(config.trained_model)).parent
-    if config.model_def or "model" in objects or not RunDirectory(run).job.exists():
-        return config
-    began = _read(RunDirectory(run).job)
-    kept = {name: began[name] for name in _OF_THE_MODEL if name in began}
-    return replace(config, **{n: v for n, v in kept.items() if not getattr(config, n)})
+    if is_bare(config.trained_model):
+        return replace(config, trained_model=str(fetch_bare(config.trained_model)))
+    stored = find_trained_model(config.trained_model)
+    if config.model_def or "model" in objects:
+        return replace(config, trained_model=str(stored.fetch(PARAMETERS)))
+    job = stored.job
+    _refuse_lost_objects(job, config, objects)
+    wanted = [PARAMETERS, ZOO] if job.get("model_def") else [KERAS, SAVED_MODEL, ZOO]
+    here = stored.fetch(*wanted)
+    kept = {name: job[name] for name in _OF_THE_MODEL if name in job and name not in objects}
+    kept = {name: value for name, value in kept.items() if not getattr(config, name)}
+    if not job.get("model_def"):
+        kept.pop("model_params", None)  # they are built into the Keras file
+    if config.model_zoo is None and (here / ZOO).is_dir():
+        kept["model_zoo"] = str(here / ZOO)
+    return replace(config, **kept, trained_model=str(here))
 
 
-def restore(trainer: Trainer, store: Checkpoints, num_epochs: int, emit: Emit) -> None:
-    """Go on from the newest checkpoint that is whole."""
+def _refuse_lost_objects(
+    job: Mapping[str, Any], config: JobConfig, objects: Mapping[str, Any]
+) -> None:
+    """Python objects cannot be written down: those that decide what the features are must be given again."""
+    for name in ("dataset_fn", "custom_data_reader"):
+        if name in job.get("objects", ()) and name not in objects and not getattr(config, name):
+            raise InvalidValue(
+                f"The model was trained with a {name} that was given as a Python object, which is not in the "
+                f"trained model. Give it again in Python: elasticdl.{config.command}(..., {name}=...)."
+            )
+
+
+def restore(
+    trainer: Trainer, store: Checkpoints, directory: RunDirectory, num_epochs: int, emit: Emit
+) -> None:
+    """Go on from the newest checkpoint that is whole; a run that was stopped before one, from its start."""
     checkpoint, faults = store.latest()
     for fault in faults:
         emit("warning", message=fault)
     if checkpoint is None:
         known = "none of its checkpoints is whole" if faults else "it saved no checkpoint"
-        raise NotFound(
-            f"The run cannot be resumed: {known}. Start anew with --overwrite, and save some with "
-            "--checkpoint_steps=N."
-        )
+        if children(directory.model):
+            raise NotFound(
+                f"The run cannot be resumed: it has ended and {known}. Start anew with --overwrite, and "
+                "save some with --checkpoint_steps=N."
+            )
+        emit("warning", message=f"The run starts from its beginning: {known}.")
+        return
     ledger = checkpoint.state["ledger"]
     epoch, begun = ledger["epoch"], bool(ledger["applied"] or ledger["started"])
     if epoch + begun > num_epochs:
@@ -106,7 +157,7 @@ def restore(trainer: Trainer, store: Checkpoints, num_epochs: int, emit: Emit) -
         ) from error
 
 
-def _read(path: Path) -> dict[str, Any]:
+def _read(path: UPath) -> dict[str, Any]:
     try:
         return dict(json.loads(path.read_text(encoding="utf-8")))
     except ValueError as error:

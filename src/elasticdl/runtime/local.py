@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import shlex
 import time
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
+from elasticdl.artifacts.background import Background
 from elasticdl.artifacts.checkpoint import Checkpoints
+from elasticdl.artifacts.mirror import Mirror
 from elasticdl.artifacts.run_directory import RunDirectory
-from elasticdl.artifacts.trained_model import save_trained_model
 from elasticdl.contract.mode import Mode
+from elasticdl.engine.best import Best
 from elasticdl.engine.callbacks import Callbacks
 from elasticdl.engine.evaluator import Evaluation, Evaluator
 from elasticdl.engine.state import TrainingModel
@@ -22,6 +25,8 @@ from elasticdl.job.config import JobConfig
 from elasticdl.runtime import assembly, earlier
 from elasticdl.runtime.interrupt import Interrupt
 from elasticdl.runtime.result import Result
+from elasticdl.runtime.trained import TrainedModels
+from elasticdl.storage import place
 from elasticdl.tracking.console import make_progress
 from elasticdl.tracking.events import EventFile, Events
 from elasticdl.tracking.tensorboard import TensorBoard
@@ -51,8 +56,17 @@ def train(config: JobConfig, objects: Mapping[str, Any]) -> Result:
             ledger = assembly.make_ledger(
                 config, source, config.num_epochs, shuffle=config.shuffle_tasks
             )
+            best = assembly.make_best(config, validation)
+            models = TrainedModels(
+                config,
+                training,
+                element=element,
+                element_spec=pipeline.element_spec,
+                objects=objects,
+                columns=source.metadata.column_names,
+            )
             with (
-                assembly.make_evaluator(config, training, validation) as evaluator,
+                assembly.make_evaluator(config, training, validation, best) as evaluator,
                 directory.held(resume=config.resume, job=config.to_json()),
                 _Run(config, directory, interrupt) as run,
             ):
@@ -65,10 +79,11 @@ def train(config: JobConfig, objects: Mapping[str, Any]) -> Result:
                     checkpointer=run,
                     plan=assembly.make_plan(config),
                     emit=run.emit,
+                    best=best,
                     interrupted=interrupt.is_set,
                 )
                 interrupt.listen()
-                run.train(trainer, training, records=ledger.records_per_epoch)
+                run.train(trainer, training, models, best, records=ledger.records_per_epoch)
     return Result(
         command="train",
         status=run.status,
@@ -90,19 +105,29 @@ class _Run:
         self._interrupt = interrupt
         self._config = config
         self._directory = directory
-        checkpoints = Path(config.checkpoint_dir or directory.checkpoints)
+        checkpoints = place(config.checkpoint_dir or directory.checkpoints)
         self._store = Checkpoints(checkpoints, keep=config.keep_checkpoint_max)
-        curves = Path(config.tensorboard_log_dir or directory.tensorboard)
+        self._writing = Background()
+        self._mirror = Mirror()
+        curves = place(config.tensorboard_log_dir or directory.tensorboard)
         self._events = Events(
-            EventFile(directory.events), TensorBoard(curves), *make_progress(config.log_level)
+            EventFile(self._mirror.path(directory.events)),
+            TensorBoard(self._mirror.path(curves)),
+            *make_progress(config.log_level),
         )
-        self.emit = self._events.emit
 
-    def train(self, trainer: Trainer, training: TrainingModel, records: int) -> None:
+    def train(
+        self,
+        trainer: Trainer,
+        training: TrainingModel,
+        models: TrainedModels,
+        best: Best | None,
+        records: int,
+    ) -> None:
         """From the start, or from where the run left off, to a saved model or a last checkpoint."""
         config = self._config
         if config.resume:
-            earlier.restore(trainer, self._store, config.num_epochs, self.emit)
+            earlier.restore(trainer, self._store, self._directory, config.num_epochs, self.emit)
         self.emit(
             "run_started",
             command="train",
@@ -118,12 +143,12 @@ class _Run:
         trainer.train()
         if trainer.stop_reason == "interrupted":
             trainer.save_checkpoint()
+            self._writing.wait()
             self.status = self._interrupt.status
         else:
-            for message in save_trained_model(
-                self._directory.model, training.model, training.save()
-            ):
+            for message in models.save_end(self._directory, trainer.progress, best):
                 self.emit("warning", message=message)
+            self._writing.wait()
             self.status = "completed" if trainer.stop_reason == "completed" else "stopped"
         self.emit(
             "run_ended",
@@ -132,20 +157,32 @@ class _Run:
             step=trainer.progress.step,
         )
 
+    def emit(self, event: str, **fields: Any) -> None:
+        """Tell of an event. A checkpoint that could not be written ends the training here."""
+        self._writing.check()
+        self._events.emit(event, **fields)
+
     def save(self, step: int, tensors: dict[str, Any], state: dict[str, Any]) -> None:
-        """A checkpoint, and the event that tells of it."""
-        path = self._store.save(step, tensors, state)
-        self.emit("checkpoint", step=step, path=str(path))
+        """A checkpoint: written in the background, told of when it is there."""
+        state = json.loads(json.dumps(state))  # a copy: the training goes on
+
+        def write() -> None:
+            path = self._store.save(step, tensors, state)
+            self._events.emit("checkpoint", step=step, path=str(path))
+
+        self._writing.submit(write)
 
     def __enter__(self) -> _Run:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        try:
+        with self._mirror, contextlib.closing(self._events):
+            if isinstance(error, KeyboardInterrupt):
+                return
+            with contextlib.suppress(Exception):  # what failed first is the thing to tell
+                self._writing.wait()
             if error is not None:
                 self.emit("run_ended", status="failed", error=f"{type(error).__name__}: {error}")
-        finally:
-            self._events.close()
 
 
 def evaluate(config: JobConfig, objects: Mapping[str, Any]) -> Result:

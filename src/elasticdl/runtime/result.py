@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import html
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from upath import UPath
 
 __all__ = ["Result"]
 
 
 @dataclass(frozen=True)
 class Result:
-    """The outcome of a training or an evaluation. Shows itself well in a notebook.
+    """The outcome of a training, an evaluation or a prediction. Shows itself well in a notebook.
 
     Attributes:
-      command: train or evaluate.
+      command: train, evaluate or predict.
       status: completed, stopped (by a callback or max_step), interrupted (Ctrl-C) or preempted (SIGTERM).
       steps: training steps that were run, over all epochs.
       history: for each epoch the loss and the validation metrics (`val_...`), as Keras has it.
       metrics: the last evaluation's metrics.
-      output: the run directory.
+      records: the records that were predicted.
+      predictions: what was predicted, as the model structures its outputs; None when it went elsewhere.
+      output: the run directory, or where the predictions are.
       model_path: the trained model, None when there is none.
       seconds: how long it took.
       next_steps: commands to try next, as (what for, command).
@@ -30,8 +37,10 @@ class Result:
     steps: int = 0
     history: dict[str, list[float]] = field(default_factory=dict)
     metrics: dict[str, float] = field(default_factory=dict)
-    output: Path | None = None
-    model_path: Path | None = None
+    records: int = 0
+    predictions: Any = field(default=None, compare=False, repr=False)
+    output: Path | UPath | None = None
+    model_path: Path | UPath | None = None
     seconds: float = 0.0
     next_steps: tuple[tuple[str, str], ...] = ()
 
@@ -44,8 +53,11 @@ class Result:
             if losses := self.history.get("loss"):
                 rows.append(("training loss", f"{losses[-1]:.4f}"))
         rows += [(f"validation {name}", f"{value:.4f}") for name, value in self.metrics.items()]
+        if self.command == "predict":
+            rows.insert(1, ("records", f"{self.records:,}"))
         if self.output is not None:
-            rows.append(("run directory", str(self.output)))
+            what = "predictions" if self.command == "predict" else "run directory"
+            rows.append((what, str(self.output)))
         if self.model_path is not None:
             rows.append(("trained model", str(self.model_path)))
         return rows

@@ -73,6 +73,9 @@ class PlainProgress:
                 f"epoch {event['epoch'] + 1}/{self._epochs} {done:.0f}%  step {event['step']}  "
                 f"loss {event['loss']:.4f}  {event['examples_per_s']:,.0f} examples/s"
             )
+        elif kind == "prediction_progress" and time.monotonic() - self._last > PLAIN_EVERY_S:
+            done = 100 * min(1.0, event["records"] / max(1, event["total"]))
+            self._say(f"predicted {event['records']:,} of {event['total']:,} records  {done:.0f}%")
         elif kind == "epoch" and self._epochs_told.is_worth_a_line(event["epoch"], self._epochs):
             self._say(f"epoch {event['epoch'] + 1}/{self._epochs} done  {_numbers(event)}")
         elif kind == "evaluation" and event["occasion"] != "epoch":  # the epoch's line has it
@@ -134,7 +137,8 @@ class LiveProgress:
         )
         self._bar.start()
         total = max(1, self._records * self._epochs)
-        description = "training" if event.get("command") == "train" else "starting"
+        doing = {"train": "training", "predict": "predicting"}
+        description = doing.get(event.get("command", ""), "starting")
         self._training = self._bar.add_task(description, total=total, note="")
 
     def _on_progress(self, event: Mapping[str, Any]) -> None:
@@ -155,6 +159,11 @@ class LiveProgress:
         if self._evaluation is None:
             self._evaluation = self._bar.add_task("evaluating", total=event["total"], note="")
         self._bar.update(self._evaluation, completed=event["records"])
+
+    def _on_prediction_progress(self, event: Mapping[str, Any]) -> None:
+        if self._bar is not None and self._training is not None:
+            note = f"{event['records']:,} of {event['total']:,} records"
+            self._bar.update(self._training, completed=event["records"], note=note)
 
     def _on_evaluation(self, event: Mapping[str, Any]) -> None:
         if self._bar is not None and self._evaluation is not None:

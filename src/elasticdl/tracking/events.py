@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,7 +20,7 @@ from elasticdl.errors import StorageFailure
 
 __all__ = ["EventFile", "EventSink", "Events", "read_events"]
 
-TRANSIENT = {"progress", "evaluation_progress"}
+TRANSIENT = {"progress", "evaluation_progress", "prediction_progress"}
 """Shown while they happen and not written down: the file stays small."""
 
 
@@ -36,11 +37,13 @@ class Events:
 
     def __init__(self, *sinks: EventSink) -> None:
         self._sinks = list(sinks)
+        self._lock = threading.Lock()  # what is written in the background tells of its end
 
     def emit(self, event: str, **fields: Any) -> None:
-        record = {"time": round(time.time(), 3), "event": event, **fields}
-        for sink in self._sinks:
-            sink.receive(record)
+        with self._lock:
+            record = {"time": round(time.time(), 3), "event": event, **fields}
+            for sink in self._sinks:
+                sink.receive(record)
 
     def close(self) -> None:
         for sink in self._sinks:

@@ -1,0 +1,164 @@
+"""A Keras file or a SavedModel as a Keras model, without the code that made it and without running any.
+
+Both formats can carry Python code. It is refused unless the user trusts the file.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from elasticdl.artifacts.export import quiet_saving
+from elasticdl.artifacts.trained_model import KERAS, SAVED_MODEL
+from elasticdl.errors import ContractError, CorruptData, DataError, InvalidValue, reason
+
+if TYPE_CHECKING:
+    import keras
+
+__all__ = ["load_bare_model", "load_keras_file", "load_saved_model"]
+
+GRAPH = "saved_model.pb"
+_CODE = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
+"""Operations that call Python."""
+_TRUST = "If you trust who made it, add --trust."
+
+
+def load_bare_model(path: Path, *, trust: bool = False) -> keras.Model:
+    """The model of a `.keras` file, of a SavedModel, or of a trained model that has one of them.
+
+    A graph needs no classes of the user's and runs no code: a trained model falls back on it.
+    """
+    if (path / KERAS).is_file():
+        try:
+            return load_keras_file(path / KERAS, trust=trust)
+        except (ContractError, InvalidValue):
+            if not (path / SAVED_MODEL).is_dir():
+                raise
+    if (path / SAVED_MODEL).is_dir():
+        return load_saved_model(path / SAVED_MODEL, trust=trust)
+    if (path / GRAPH).is_file():
+        return load_saved_model(path, trust=trust)
+    if path.is_file():
+        return load_keras_file(path, trust=trust)
+    raise ContractError(
+        f"The model of {path} was given as a Python object that could not be saved whole. Give it "
+        "again in Python, with model=."
+    )
+
+
+def load_keras_file(path: Path, *, trust: bool = False) -> keras.Model:
+    """The model of a `.keras` file, compiled if the file can say how."""
+    import keras
+
+    with quiet_saving():
+        try:
+            try:
+                return keras.models.load_model(path, safe_mode=not trust)
+            except (TypeError, ValueError):  # perhaps only of the loss or the optimizer
+                return keras.models.load_model(path, compile=False, safe_mode=not trust)
+        except (TypeError, ValueError, OSError, KeyError) as error:
+            raise _explained(path, error) from error
+
+
+def _explained(path: Path, error: Exception) -> Exception:
+    text = str(error)
+    if "safe_mode" in text or "unsafe" in text:
+        return InvalidValue(
+            f"{path} holds Python code, a Lambda layer, which would be run. {_TRUST}"
+        )
+    if unknown := re.search(r"Could not locate (?:class|function) '([^']+)'", text):
+        return ContractError(
+            f"{path} needs the Python code of {unknown[1]}, which is not in it. Name the model with "
+            "--model_zoo=DIR and --model_def=file.name, or give it in Python with model=."
+        )
+    if "zip" in text.lower() or "not accessible" in text or "not found" in text:
+        return CorruptData(f"{path} is not a whole Keras file: {reason(error).splitlines()[0]}.")
+    return DataError(f"Keras cannot load {path}: {reason(error).splitlines()[0]}.")
+
+
+def load_saved_model(path: Path, *, trust: bool = False) -> keras.Model:
+    """A Keras model that calls the `serving_default` of a SavedModel."""
+    import tensorflow as tf
+
+    if not trust:
+        _refuse_code(path)
+    with quiet_saving():
+        try:
+            loaded = tf.saved_model.load(str(path))
+        except (OSError, ValueError, RuntimeError, tf.errors.OpError) as error:
+            why = reason(error).splitlines()[0]
+            raise CorruptData(f"The SavedModel {path} cannot be loaded: {why}.") from error
+    signature = loaded.signatures.get("serving_default")
+    if signature is None:
+        known = ", ".join(loaded.signatures) or "none"
+        raise ContractError(
+            f"The SavedModel {path} has no signature serving_default (it has: {known}). Export it with one."
+        )
+    return _served(loaded, signature, path)
+
+
+def _refuse_code(path: Path) -> None:
+    """Code that a graph calls, or that Keras left beside it."""
+    from google.protobuf.message import DecodeError
+    from tensorflow.core.protobuf import saved_model_pb2
+
+    saved = saved_model_pb2.SavedModel()
+    try:
+        saved.ParseFromString((path / GRAPH).read_bytes())
+    except DecodeError as error:
+        raise CorruptData(f"The SavedModel {path} is damaged: {GRAPH} cannot be read.") from error
+    for graph in saved.meta_graphs:
+        functions = (function.node_def for function in graph.graph_def.library.function)
+        for nodes in (graph.graph_def.node, *functions):
+            if found := next((node.op for node in nodes if node.op in _CODE), None):
+                raise InvalidValue(f"The SavedModel {path} calls Python code ({found}). {_TRUST}")
+    metadata = path / "keras_metadata.pb"
+    if metadata.is_file() and b'"class_name": "Lambda"' in metadata.read_bytes():
+        raise InvalidValue(
+            f"The SavedModel {path} holds Python code, a Lambda layer ({metadata.name}). {_TRUST}"
+        )
+
+
+def _served(loaded: Any, signature: Any, path: Path) -> keras.Model:
+    import keras
+
+    specs = signature.structured_input_signature[1]
+
+    class SavedModel(keras.Model):  # type: ignore[misc]
+        """The graph, called with features by name, or with the only one."""
+
+        def __init__(self) -> None:
+            super().__init__(name="saved_model")
+            self._loaded = loaded
+
+        def call(self, features: Any, training: bool | None = None) -> Any:
+            outputs = signature(**_arguments(features, specs, path))
+            return next(iter(outputs.values())) if len(outputs) == 1 else outputs
+
+    return SavedModel()
+
+
+def _arguments(features: Any, specs: dict[str, Any], path: Path) -> dict[str, Any]:
+    """The tensors of a signature, of the types that it wants."""
+    import tensorflow as tf
+
+    flat = tf.nest.flatten(features)
+    if isinstance(features, dict) and set(features) >= set(specs):
+        flat = [features[name] for name in specs]
+    elif len(flat) != len(specs):
+        given = ", ".join(features) if isinstance(features, dict) else f"{len(flat)} of them"
+        raise ContractError(
+            f"The SavedModel {path} takes the features {', '.join(specs)}, and the data has {given}. Give it a "
+            "dataset function that yields them: --model_zoo=DIR --dataset_fn=file.function."
+        )
+    pairs = zip(specs.items(), flat, strict=True)
+    return {name: _cast(tensor, spec.dtype) for (name, spec), tensor in pairs}
+
+
+def _cast(tensor: Any, dtype: Any) -> Any:
+    import tensorflow as tf
+
+    tensor = tf.convert_to_tensor(tensor)
+    is_number = tensor.dtype.is_floating or tensor.dtype.is_integer
+    return tf.cast(tensor, dtype) if is_number and tensor.dtype != dtype else tensor

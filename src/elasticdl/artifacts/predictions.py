@@ -1,0 +1,239 @@
+"""Where predictions go: parts that appear whole, and the one file that is made of them.
+
+<output>/                  a directory of parts, or for a file <output>.parts/ until all are there
+  .prediction.json         what is predicted, with which model: the parts belong to it
+  part-00000.parquet       the predictions of the first lease; its name says that it is whole
+  ...
+
+A part is written under a hidden name, synced and renamed. So a prediction that was killed goes on with the
+parts that are not there, and no record is predicted twice or left out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, Protocol
+
+from upath import UPath
+
+from elasticdl.artifacts.hold import Hold
+from elasticdl.errors import CorruptData, InvalidValue, NotFound, OutputExists
+from elasticdl.storage import children, is_local, remove, storage_errors, write_file
+
+__all__ = ["Format", "Predictions"]
+
+STATE = ".prediction.json"
+VERSION = 1
+
+
+class Format(Protocol):
+    """What is asked of a format: how its files end, and how several become one."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def suffix(self) -> str: ...
+
+    def join(self, parts: Iterable[IO[bytes]], file: IO[bytes]) -> None: ...
+
+
+class Predictions:
+    """The output of a prediction, held by one process at a time.
+
+    Args:
+      output: the file or the directory.
+      format: what its files are.
+      is_file: whether the output is one file.
+    """
+
+    def __init__(self, output: UPath, format: Format, *, is_file: bool) -> None:
+        self.output = output
+        self._format = format
+        self._is_file = is_file
+        self.parts = output.with_name(f"{output.name}.parts") if is_file else output
+        self._hold = Hold(self.parts)
+
+    @property
+    def _state(self) -> UPath:
+        return self.parts / STATE
+
+    def check(self, *, resume: bool, overwrite: bool) -> None:
+        """Refuse, before anything is loaded, an output that holds something worth keeping."""
+        with storage_errors(self.output, doing="look into"):
+            begun = self._state.exists()
+            exists = self.output.exists()
+            names = [child.name for child in children(self.parts)]
+        if resume and not begun:
+            if exists and self._is_file:
+                raise OutputExists(
+                    f"The prediction in {self.output} is complete: there is nothing to resume. Make it "
+                    "anew with --overwrite."
+                )
+            raise NotFound(
+                f"There is no prediction to resume in {self.output}. Leave --resume out."
+            )
+        if resume or overwrite:
+            self._refuse_foreign(begun, exists, names)
+        elif begun or (exists and (self._is_file or names)):
+            held = self._held_now(begun)
+            raise OutputExists(
+                f"The output {self.output} {held}. {self._advice(begun, names)}or give another --output."
+            )
+
+    def _held_now(self, begun: bool) -> str:
+        if not begun:
+            return "exists" if self._is_file else "holds other files"
+        return (
+            "holds a prediction" if self.read().get("completed") else "holds a part of a prediction"
+        )
+
+    def _advice(self, begun: bool, names: list[str]) -> str:
+        if begun:
+            return "Go on with it with --resume, replace it with --overwrite, "
+        if self._is_file:
+            return "Replace it with --overwrite, "
+        return f"({', '.join(names[:5])}). Give a directory that is empty, "
+
+    def _refuse_foreign(self, begun: bool, exists: bool, names: list[str]) -> None:
+        """What we did not write is not ours to remove."""
+        if self._is_file and exists and self.output.is_dir():
+            raise OutputExists(
+                f"The output {self.output} is a directory. Give another name, or remove it first."
+            )
+        foreign = [
+            name for name in names if not name.startswith(("part-", ".part-", ".lock", STATE))
+        ]
+        if names and (foreign or not begun):
+            shown = ", ".join((foreign or names)[:5])
+            raise OutputExists(
+                f"{self.parts} holds files that are no prediction's ({shown}). Give another --output, or "
+                "move them away."
+            )
+
+    def read(self) -> dict[str, Any]:
+        """What the state says."""
+        with storage_errors(self._state, doing="read"):
+            content = self._state.read_bytes()
+        try:
+            state = dict(json.loads(content))
+        except ValueError as error:
+            raise CorruptData(
+                f"{self._state} cannot be read: {error}. It was altered: start anew with --overwrite."
+            ) from error
+        if state.get("version") != VERSION:
+            raise InvalidValue(
+                f"{self._state} is of version {state.get('version')!r}, this ElasticDL writes {VERSION}. "
+                "Go on with the one that began it, or start anew with --overwrite."
+            )
+        return state
+
+    @contextmanager
+    def held(
+        self, job: Mapping[str, Any], options: Mapping[str, Any], *, resume: bool
+    ) -> Iterator[None]:
+        """Hold the output. What an earlier prediction left is kept when it is resumed, else removed."""
+        with storage_errors(self.parts):
+            if is_local(self.parts):
+                self.parts.mkdir(parents=True, exist_ok=True)
+            self._hold.take()
+        try:
+            if resume:
+                self._check_same(self.read()["job"], json.loads(json.dumps(job)))
+            else:
+                for child in children(self.parts):
+                    if child.name.startswith(("part-", ".part-", STATE)):
+                        remove(child)
+                self._write_state(job, options)
+            yield
+        finally:
+            self._hold.release()
+
+    def _check_same(self, began: dict[str, Any], now: dict[str, Any]) -> None:
+        for name, value in now.items():
+            if began.get(name) != value:
+                raise InvalidValue(
+                    f"The parts in {self.parts} are of another prediction: its {name} was "
+                    f"{began.get(name)} and is now {value}. Go on with what it was begun with, or start "
+                    "anew with --overwrite."
+                )
+
+    def _write_state(self, job: Mapping[str, Any], options: Mapping[str, Any], **more: Any) -> None:
+        state = {"version": VERSION, "job": job, "options": options, **more}
+        write_file(self._state, json.dumps(state, indent=2, default=str).encode() + b"\n")
+
+    def done(self) -> set[int]:
+        """The numbers of the parts that are there."""
+        with storage_errors(self.parts, doing="look into"):
+            names = [child.name for child in children(self.parts)]
+        numbers = (name.removeprefix("part-").removesuffix(self._format.suffix) for name in names)
+        return {int(number) for number in numbers if number.isdigit()}
+
+    @contextmanager
+    def part(self, number: int) -> Iterator[IO[bytes]]:
+        """A file that becomes part `number` at a clean end."""
+        with _new_file(self._part(number)) as file:
+            yield file
+
+    def _part(self, number: int) -> UPath:
+        return self.parts / f"part-{number:05}{self._format.suffix}"
+
+    def complete(self, num_parts: int) -> None:
+        """All parts are there: make the one file of them, or say so in the state."""
+        if not self._is_file:
+            state = self.read()
+            self._write_state(state["job"], state["options"], completed=True)
+            return
+        parts = (self._part(number) for number in range(num_parts))
+        with _new_file(self.output) as file, storage_errors(self.output):
+            self._format.join(_opened(parts), file)
+        self._hold.release()
+        remove(self.parts)
+
+
+def _opened(parts: Iterable[UPath]) -> Iterator[IO[bytes]]:
+    for part in parts:
+        with part.open("rb") as file:
+            yield file
+
+
+@contextmanager
+def _new_file(final: UPath) -> Iterator[IO[bytes]]:
+    """A local file to write to, which at a clean end is `final`. What the body raises is its own."""
+    with storage_errors(final):
+        file, finish = _aside(final)
+    try:
+        with file:
+            yield file
+            with storage_errors(final):
+                file.flush()
+                os.fsync(file.fileno())
+        with storage_errors(final):
+            finish()
+    finally:
+        Path(file.name).unlink(missing_ok=True)
+
+
+def _aside(final: UPath) -> tuple[IO[bytes], Callable[[], None]]:
+    """An open file, and what makes it the final one."""
+    if not is_local(final):
+        temporary = tempfile.NamedTemporaryFile(prefix="elasticdl-", delete=False)  # noqa: SIM115
+        return temporary, lambda: final.fs.put_file(temporary.name, final.path)
+    target = Path(str(final))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    file = target.with_name(f".{target.name}.tmp").open("wb")
+
+    def rename() -> None:
+        Path(file.name).replace(target)
+        handle = os.open(target.parent, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+    return file, rename

@@ -1,0 +1,205 @@
+"""What a training leaves: the trained model with everything that it takes to use it elsewhere."""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any
+
+from upath import UPath
+
+from elasticdl.artifacts.message import TrainedModel
+from elasticdl.artifacts.run_directory import RunDirectory
+from elasticdl.artifacts.trained_model import Trained, save_trained_model
+from elasticdl.contract.snapshot import Snapshot, take_snapshot
+from elasticdl.engine.best import Best
+from elasticdl.engine.inputs import split_minibatch
+from elasticdl.engine.state import TrainingModel
+from elasticdl.engine.trainer import Progress
+from elasticdl.job.config import JobConfig
+
+__all__ = ["TrainedModels"]
+
+_OF_THE_JOB = (
+    "model_def",
+    "model_params",
+    "dataset_fn",
+    "loss",
+    "optimizer",
+    "eval_metrics_fn",
+    "custom_data_reader",
+    "prediction_outputs_processor",
+    "data_reader_params",
+    "training_data",
+    "validation_data",
+    "minibatch_size",
+    "num_minibatches_per_task",
+    "num_epochs",
+    "shuffle_tasks",
+    "seed",
+    "job_name",
+)
+_CREDENTIALS = re.compile(r"(?<=://)[^/@,\s]+@")
+
+
+class TrainedModels:
+    """Writes trained models of one training.
+
+    The zoo is read when it is made: who edits a model file during a long training does not change
+    what was trained.
+
+    Args:
+      element: the first minibatch.
+      element_spec: the minibatches' types and shapes, None where only `element` tells.
+      objects: the Python objects that stood in the place of names.
+      columns: the names of the data's columns, if it has some.
+    """
+
+    def __init__(
+        self,
+        config: JobConfig,
+        training: TrainingModel,
+        *,
+        element: Any,
+        element_spec: Any,
+        objects: Mapping[str, Any],
+        columns: tuple[str, ...] | None = None,
+    ) -> None:
+        self._config = config
+        self._training = training
+        self._objects = sorted(objects)
+        self._columns = columns or ()
+        self._features = _features(element, element_spec)
+        self._zoo = self._snapshot()
+
+    def save_end(self, directory: RunDirectory, progress: Progress, best: Best | None) -> list[str]:
+        """The last version as `model/`; or the best there, and the last as `model_last/`."""
+        metrics = {name: values[-1] for name, values in progress.history.items()}
+        if best is None or best.value is None:
+            return self.save(directory.model, metrics=metrics, steps=progress.step)
+        self.save(directory.last_model, metrics=metrics, steps=progress.step)
+        return self.save(
+            directory.model,
+            values=best.parameters,
+            metrics={f"val_{name}": value for name, value in best.metrics.items()},
+            steps=best.step,
+            chosen=str(best),
+        )
+
+    def save(
+        self,
+        where: UPath,
+        *,
+        values: Mapping[str, Any] | None = None,
+        metrics: Mapping[str, float],
+        steps: int,
+        chosen: str = "last",
+    ) -> list[str]:
+        """Write the model as it is now, or with other `values`; returns what a user should know."""
+        job, remarks = self._job()
+        zoo = self._snapshot()  # with what was imported on the way
+        training = self._training
+        with _holding(training, values) as held:
+            remarks += save_trained_model(
+                where,
+                Trained(
+                    about=self._about(job, metrics, steps, chosen),
+                    model=training.model,
+                    values=held,
+                    call=lambda features: training.model(training.bind(features), training=False),
+                    features=self._features,
+                    zoo={**zoo.files, **self._zoo.files},
+                ),
+            )
+        return [*remarks, *zoo.remarks]
+
+    def _snapshot(self) -> Snapshot:
+        spec = self._training.spec
+        return Snapshot() if spec.zoo is None else take_snapshot(spec.zoo, list(spec.files))
+
+    def _about(
+        self, job: dict[str, Any], metrics: Mapping[str, float], steps: int, chosen: str
+    ) -> TrainedModel:
+        config, names = self._config, self._training.spec.names
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        return TrainedModel(
+            model_def=config.model_def or "",
+            model_def_params=", ".join(f"{k}={v!r}" for k, v in config.model_params.items()),
+            input_function=config.dataset_fn or names.get("dataset_fn", ""),
+            loss=config.loss or names.get("loss", ""),
+            optimizer=config.optimizer or names.get("optimizer", ""),
+            elasticdl_version=version("elasticdl"),
+            versions=_versions(),
+            job=json.dumps(job),
+            metrics={name: float(value) for name, value in metrics.items()},
+            steps=steps,
+            created=now.replace("+00:00", "Z"),
+            chosen=chosen,
+            columns=self._columns,
+        )
+
+    def _job(self) -> tuple[dict[str, Any], list[str]]:
+        """The options as plain values, and which of them JSON cannot hold."""
+        job: dict[str, Any] = {"model": self._training.spec.name, "objects": self._objects}
+        remarks = []
+        for name in _OF_THE_JOB:
+            value = getattr(self._config, name)
+            if value is None or value == {}:
+                continue
+            try:
+                job[name] = json.loads(_CREDENTIALS.sub("", json.dumps(value)))
+            except (TypeError, ValueError):
+                remarks.append(
+                    f"The trained model lacks {name}: it holds something else than numbers, strings and "
+                    "lists of them. Give it again when the model is used."
+                )
+        return job, remarks
+
+
+@contextmanager
+def _holding(
+    training: TrainingModel, values: Mapping[str, Any] | None
+) -> Iterator[Mapping[str, Any]]:
+    """The model with these values in it, and its own again after."""
+    own = training.save()
+    if values is None:
+        yield own
+        return
+    training.load(values, only_model=True)
+    try:
+        yield values
+    finally:
+        training.load(own)
+
+
+def _features(element: Any, element_spec: Any) -> Any:
+    """The specs of the features, from the pipeline where it knows their shapes."""
+    import tensorflow as tf
+
+    seen = tf.nest.map_structure(tf.type_spec_from_value, split_minibatch(element).features)
+    if element_spec is None:
+        return seen
+    known = split_minibatch(element_spec).features
+
+    def choose(spec: Any, fallback: Any) -> Any:
+        return fallback if spec.shape.rank is None else spec
+
+    return tf.nest.map_structure(choose, known, seen)
+
+
+def _versions() -> dict[str, str]:
+    import keras
+    import numpy as np
+    import tensorflow as tf
+
+    return {
+        "python": platform.python_version(),
+        "tensorflow": str(tf.__version__),
+        "keras": str(keras.__version__),
+        "numpy": str(np.__version__),
+    }
