@@ -71,7 +71,9 @@ class JobConfig:
 
     # --- Model ---
     model_zoo: str | None = _option(
-        None, "Directory of the model files. Default: the working directory.", group="Model"
+        None,
+        "Directory or Git address of the model files. Default: the working directory.",
+        group="Model",
     )
     model_def: str | None = _option(
         None,

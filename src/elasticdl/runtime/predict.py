@@ -40,6 +40,7 @@ def predict(config: JobConfig, objects: Mapping[str, Any], *, collect: bool = Fa
     if output is not None:
         output.check(resume=config.resume, overwrite=config.overwrite)
         config = resumed(config, output)
+    asked = config
     config, columns = _prepared(config, objects)
     with Interrupt() as interrupt, assembly.started(config):
         spec = assembly.load(config, objects)
@@ -57,7 +58,7 @@ def predict(config: JobConfig, objects: Mapping[str, Any], *, collect: bool = Fa
                 sinks.append(ProcessorSink(spec.prediction_processor(), predictor.form))
             if output is not None:
                 job = fingerprint(config, source.shards, training, predictor.schema, output.format)
-                sinks.append(FileSink(output, job, config, predictor.schema))
+                sinks.append(FileSink(output, job, asked, predictor.schema))
             memory = MemorySink(predictor.form, predictor.schema)
             run = _Run(config, predictor, ledger, sinks or [memory], interrupt)
             run.predict()
@@ -74,8 +75,7 @@ def predict(config: JobConfig, objects: Mapping[str, Any], *, collect: bool = Fa
 
 def _prepared(config: JobConfig, objects: Mapping[str, Any]) -> tuple[JobConfig, Sequence[str]]:
     """The job with what the trained model says of it, and the columns of its training."""
-    import_free = config.trained_model is None and "model" not in objects
-    if import_free:
+    if config.trained_model is None and "model" not in objects:
         raise InvalidValue(
             "No trained model was given. Name the --output of a training with --trained_model=DIR."
         )
@@ -125,7 +125,7 @@ class _Run:
             self.interrupt.listen()
             self._run_leases()
             if self.status == "completed":
-                self.sinks[-1].complete(len(self._all))
+                self.sinks[-1].complete(self._num_parts)
             if self.left_out:
                 events.emit("warning", message=self._left_out())
         finally:
@@ -134,15 +134,9 @@ class _Run:
             events.close()
 
     def _skip(self, done: set[int]) -> None:
-        snapshot = self.ledger.snapshot()
-        self._all = range(self._num_leases())
-        self.ledger.restore({**snapshot, "applied": sorted(done)})
+        self._num_parts = len(done)
+        self.ledger.restore({**self.ledger.snapshot(), "applied": sorted(done)})
         self.records = self.ledger.records_applied
-
-    def _num_leases(self) -> int:
-        step = self.config.minibatch_size * self.config.num_minibatches_per_task
-        shards = self.ledger.snapshot()["shards"]
-        return sum(-(-num_records // step) for _, num_records in shards)
 
     def _run_leases(self) -> None:
         try:
@@ -150,6 +144,7 @@ class _Run:
                 rows = self._run_lease(lease)
                 self.left_out += lease.num_records - rows
                 self.ledger.complete(lease)
+                self._num_parts += 1
                 self.records = self.ledger.records_applied
             self.ledger.close_epoch()
             self.status = "completed"

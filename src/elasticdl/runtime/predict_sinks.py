@@ -146,7 +146,8 @@ class MemorySink(_Plain):
         spec = self._schema[name]
         if None in spec.shape:
             return [row for piece in pieces for row in piece]
-        return np.concatenate([np.empty((0, *spec.shape), spec.dtype), *pieces])
+        fixed = [n for n in spec.shape if n is not None]
+        return np.concatenate([np.empty((0, *fixed), spec.dtype), *pieces])
 
 
 class _Array(np.ndarray[Any, Any]):
