@@ -24,4 +24,5 @@ def tensorflow() -> None:
 @pytest.fixture(autouse=True)
 def _own_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ELASTICDL_CACHE", str(tmp_path / ".elasticdl_cache"))
     yield

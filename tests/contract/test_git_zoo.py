@@ -428,6 +428,13 @@ def test_a_run_trains_and_goes_on_with_the_commit_that_it_began_with(
         assert main(["train", zoo, *job, "--num_epochs=2", "--resume"]) == 0
     assert main(["train", "--output=run", "--num_epochs=3", "--resume"]) == 0
     assert main(["evaluate", "--trained_model=run", "--data=data.csv"]) == 0
+    with served(repository.path.parent, password="me:t0ken") as another:
+        secret = another.replace("http://", "http://me:t0ken@")
+        job = [f"--model_zoo={secret}/models@{commit}", "--model_def=sums.custom_model"]
+        job += ["--trained_model=run", "--data=data.csv"]
+        assert main(["evaluate", *job]) == 0
+        assert main(["predict", *job, "--output=run/predictions"]) == 0
+    assert list((tmp_path / "run" / "predictions").iterdir())
     began = json.loads((tmp_path / "run" / "job.json").read_text())
     assert began["model_zoo"] == f"{server}/models@{commit}#ref=main"
     shown = capsys.readouterr()

@@ -29,7 +29,7 @@ OnProgress = Callable[[int, int], None]
 
 
 @click.command(epilog=EXAMPLE)
-@click.option("--model_zoo", metavar="TEXT", help="Directory of the model files.")
+@click.option("--model_zoo", metavar="TEXT", help="Directory or Git address of the model files.")
 @click.option(
     "--model_def",
     metavar="TEXT",

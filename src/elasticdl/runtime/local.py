@@ -188,7 +188,8 @@ class _Run:
 def evaluate(config: JobConfig, objects: Mapping[str, Any]) -> Result:
     """Evaluate a trained model on the validation data."""
     began = time.monotonic()
-    config = replace(earlier.as_trained(config, objects), seed=config.seed or 0)
+    config = earlier.with_zoo(earlier.as_trained(config, objects))
+    config = replace(config, seed=config.seed or 0)
     assembly.check_given(config, objects, "validation_data")
     with assembly.started(config):
         spec = assembly.load(config, objects)

@@ -40,6 +40,8 @@ def predict(config: JobConfig, objects: Mapping[str, Any], *, collect: bool = Fa
     if output is not None:
         output.check(resume=config.resume, overwrite=config.overwrite)
         config = resumed(config, output)
+    if config.model_zoo:
+        config = earlier.with_zoo(config)  # what is written down names a commit, and no credentials
     asked = config
     config, columns = _prepared(config, objects)
     with Interrupt() as interrupt, assembly.started(config):
@@ -82,7 +84,8 @@ def _prepared(config: JobConfig, objects: Mapping[str, Any]) -> tuple[JobConfig,
     columns: Sequence[str] = ()
     if config.trained_model and not is_bare(config.trained_model):
         columns = find_trained_model(config.trained_model).message.columns
-    config = replace(earlier.as_trained(config, objects), seed=config.seed or 0)
+    config = earlier.with_zoo(earlier.as_trained(config, objects))
+    config = replace(config, seed=config.seed or 0)
     assembly.check_given(config, objects, "prediction_data")
     return config, columns
 

@@ -10,6 +10,7 @@ from typing import Any
 from upath import UPath
 
 from elasticdl.artifacts.predictions import Predictions
+from elasticdl.contract.git_zoo import as_begun
 from elasticdl.data.source import ArraySpec, Shard
 from elasticdl.data.writers.formats import FORMATS, WriterFormat, by_suffix
 from elasticdl.engine.state import TrainingModel
@@ -74,6 +75,8 @@ def resumed(config: JobConfig, output: Output) -> JobConfig:
     options = output.files.read().get("options", {})
     began = {name: value for name, value in options.items() if name not in _FOR_ONCE}
     given = {name: getattr(config, name) for name in config.given}
+    if "model_zoo" in given:
+        given["model_zoo"] = as_begun(given["model_zoo"], began.get("model_zoo"))
     return replace(JobConfig.from_json(began), **given, given=config.given)
 
 
