@@ -8,8 +8,9 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 
@@ -55,7 +56,28 @@ def served(root: Path, password: str | None = None) -> Iterator[str]:
         project_root = str(root)
         wanted = password
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    with _serving(Handler) as address:
+        yield address
+
+
+@contextmanager
+def served_as_files(root: Path) -> Iterator[str]:
+    """A directory on a server that knows nothing of Git."""
+
+    class Handler(SimpleHTTPRequestHandler):
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments, directory=str(root))
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with _serving(Handler) as address:
+        yield address
+
+
+@contextmanager
+def _serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         try:

@@ -23,7 +23,7 @@ from elasticdl.errors import (
     UnknownName,
 )
 
-from .git_server import Repository, served
+from .git_server import Repository, served, served_as_files
 
 MODEL = """
 import keras
@@ -122,6 +122,19 @@ def test_what_is_no_address_is_told(given: str, message: str) -> None:
 def test_no_credentials_are_shown_by_an_address() -> None:
     address = parse_address("https://me:t0ken@host/models@main")
     assert "t0ken" not in f"{address} {address!r}"
+
+
+@pytest.mark.parametrize("password", ["t0k/en", "t0k#en", "t0k?/@en"])
+def test_no_part_of_a_password_that_is_misread_is_shown(password: str) -> None:
+    with pytest.raises(InvalidValue, match="cannot be read") as raised:
+        parse_address(f"https://me:{password}@host/models@main")
+    assert "t0k" not in str(raised.value)
+
+
+def test_a_host_may_be_a_number() -> None:
+    address = parse_address("http://me:t0ken@[::1]:8080/models")
+    assert address is not None
+    assert address.url == "http://[::1]:8080/models"
 
 
 # --- which commit ---
@@ -231,6 +244,15 @@ def test_a_server_that_is_gone_is_told_with_what_is_cached(repository: Repositor
     with pytest.raises(StorageFailure, match="cannot be reached") as raised:
         fetch_zoo(f"{url}@other")
     assert "last fetched" not in str(raised.value)
+
+
+def test_a_server_of_plain_files_will_do(repository: Repository) -> None:
+    first = repository.git("rev-parse", "HEAD")
+    repository.commit({"m.py": "x = 2\n"})
+    repository.git("update-server-info")
+    with served_as_files(repository.path) as server:
+        assert text(f"{server}/.git@main") == "x = 2\n"
+        assert text(f"{server}/.git@{first}") == "x = 1\n"
 
 
 def test_a_server_that_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ __all__ = ["GitAddress", "parse_address"]
 
 SCHEMES = ("https", "http", "ssh", "git", "file")
 _URL = re.compile(r"(?:git\+)?(?P<scheme>[a-z][a-z0-9+.-]*)://(?P<host>[^/]*)(?P<path>/.*)?", re.I)
+_HOST = re.compile(r"(?:\[[0-9a-f:.%]+\]|[^:\[\]]*)(?::\d*)?", re.I)
 _SCP = re.compile(r"(?P<host>[\w.-]+@[\w.-]+):(?P<path>(?!//).+)")
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _BROWSED = re.compile(r"(?P<url>.+?)/(?:-/)?(?:tree|blob)/(?P<ref>[^/]+)(?:/(?P<below>.+))?$")
@@ -88,6 +89,11 @@ def parse_address(zoo: str | os.PathLike[str]) -> GitAddress | None:
         scheme, host, path, before = "ssh", scp["host"], f":{scp['path']}", ""
     else:
         return None
+    if before and not _HOST.fullmatch(host.rpartition("@")[2]):
+        raise InvalidValue(  # and not a letter of it is shown
+            "Invalid model zoo: the host in its address cannot be read. In a name or password before "
+            "it, write %2F for /, %23 for # and %40 for @."
+        )
     path, ref = _part(path)
     address = f"{host.rpartition('@')[2]}{path}"
     if scheme not in SCHEMES:

@@ -140,11 +140,15 @@ class Git:
         cannot = f"Cannot fetch the model zoo {self._address}"
         if _DENIED.search(words):
             return StorageFailure(
-                f"{cannot}: it was refused. Set up a credential helper of git or an ssh key that may "
-                f"read it, and try with: git ls-remote {self._address.url} -- Git says: {said}"
+                f"{cannot}: it was refused, which is also what many servers say of a repository that "
+                "is not there. Check the address, and set up a credential helper of git or an ssh "
+                f"key that may read it. Git says: {said}"
             )
         if _UNREACHABLE.search(words):
-            return Unreachable(f"{cannot}: the server cannot be reached. Git says: {said}")
+            return Unreachable(
+                f"{cannot}: the server cannot be reached. Check the address and the network. "
+                f"Git says: {said}"
+            )
         if _ABSENT.search(words):
             local = self._address.url.startswith("file:")
             remedy = "A directory is given by its path alone." if local else "Check the address."
@@ -184,4 +188,4 @@ def _the_point_of(words: str) -> str:
     """The lines that say what went wrong, without `remote:` chatter and hints."""
     lines = [line.strip() for line in words.splitlines() if line.strip()]
     told = [line for line in lines if re.match("(fatal|error|ssh|remote: error)", line, re.I)]
-    return " ".join((told or lines)[:3]) or "nothing"
+    return "; ".join((told or lines)[:3]) or "nothing"

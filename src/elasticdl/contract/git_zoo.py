@@ -218,7 +218,7 @@ class _Cached:
         self._git.run("init", "--quiet", "--bare", *kind, "--", repository, limit_s=LOOKUP_S)
 
     def _pull(self, repository: Path, *arguments: str) -> None:
-        options = ("--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head")
+        options = ("--quiet", "--no-tags", "--no-recurse-submodules")
         self._git.run("-C", repository, "fetch", *options, *arguments, limit_s=FETCH_S)
 
     def _pull_all(self, repository: Path) -> None:
