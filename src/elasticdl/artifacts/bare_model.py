@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from elasticdl.artifacts.export import quiet_saving
+from elasticdl.artifacts.export import feature_names, quiet_saving
 from elasticdl.artifacts.trained_model import KERAS, SAVED_MODEL
 from elasticdl.errors import ContractError, CorruptData, DataError, InvalidValue, reason
 
@@ -132,8 +132,12 @@ def _served(loaded: Any, signature: Any, path: Path) -> keras.Model:
             super().__init__(name="saved_model")
             self._loaded = loaded
 
-        def call(self, features: Any, training: bool | None = None) -> Any:
-            outputs = signature(**_arguments(features, specs, path))
+        def __call__(self, features: Any, training: bool | None = None) -> Any:
+            # Not in `call`: Keras would write its own words around an error.
+            return super().__call__(_arguments(features, specs, path), training=training)
+
+        def call(self, tensors: dict[str, Any], training: bool | None = None) -> Any:
+            outputs = signature(**tensors)
             return next(iter(outputs.values())) if len(outputs) == 1 else outputs
 
     return SavedModel()
@@ -144,16 +148,17 @@ def _arguments(features: Any, specs: dict[str, Any], path: Path) -> dict[str, An
     import tensorflow as tf
 
     flat = tf.nest.flatten(features)
-    if isinstance(features, dict) and set(features) >= set(specs):
-        flat = [features[name] for name in specs]
-    elif len(flat) != len(specs):
-        given = ", ".join(features) if isinstance(features, dict) else f"{len(flat)} of them"
+    named = dict(zip(feature_names(features), flat, strict=True))
+    if len(flat) == len(specs) == 1:
+        named = dict(zip(specs, flat, strict=True))
+    if missing := [name for name in specs if name not in named]:
+        given = ", ".join(named) if isinstance(features, dict) else f"{len(flat)} without a name"
         raise ContractError(
-            f"The SavedModel {path} takes the features {', '.join(specs)}, and the data has {given}. Give it a "
-            "dataset function that yields them: --model_zoo=DIR --dataset_fn=file.function."
+            f"The SavedModel {path} takes the features {', '.join(specs)}, and the data has {given}: "
+            f"{missing[0]} is missing. Give it a dataset function that yields them: --model_zoo=DIR "
+            "--dataset_fn=file.function."
         )
-    pairs = zip(specs.items(), flat, strict=True)
-    return {name: _cast(tensor, spec.dtype) for (name, spec), tensor in pairs}
+    return {name: _cast(named[name], spec.dtype) for name, spec in specs.items()}
 
 
 def _cast(tensor: Any, dtype: Any) -> Any:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import keras
     import tensorflow as tf
 
-__all__ = ["Signature", "export_saved_model", "quiet_saving"]
+__all__ = ["Signature", "export_saved_model", "feature_names", "quiet_saving"]
 
 Signature = Mapping[str, Mapping[str, Mapping[str, Any]]]
 """{"inputs": {name: {"dtype": "float32", "shape": [None, 4]}}, "outputs": {...}}"""
@@ -113,6 +113,11 @@ def _input_names(features: Any, model: keras.Model) -> list[str]:
         inputs = getattr(model, "inputs", None) or []
         named = [t.name for t in inputs if not _UNNAMED.fullmatch(t.name)]
         return [_plain(named[0])] if len(inputs) == len(named) == 1 else ["inputs"]
+    return feature_names(features)
+
+
+def feature_names(features: Any) -> list[str]:
+    """What the inputs of a signature are called, in the order in which TensorFlow flattens."""
     names: list[str] = []
     for path in _paths(features):
         name = plain = _plain(path)
@@ -124,7 +129,7 @@ def _input_names(features: Any, model: keras.Model) -> list[str]:
 
 
 def _paths(features: Any, above: str = "") -> list[str]:
-    """`a`, `b`, or `input_0`, `input_1`: in the order in which TensorFlow flattens."""
+    """`a`, `b`, or `input_0`, `input_1`."""
     if isinstance(features, Mapping):
         parts = [
             (f"{above}_{key}" if above else str(key), features[key]) for key in sorted(features)
@@ -137,8 +142,9 @@ def _paths(features: Any, above: str = "") -> list[str]:
 
 
 def _plain(name: str) -> str:
-    """A name that TensorFlow takes for a tensor's: `sepal length` is `sepal_length`."""
-    return re.sub(r"[^A-Za-z0-9_.]", "_", name) if re.match(r"[A-Za-z0-9.]", name) else f"x{name}"
+    """A name that TensorFlow takes for a parameter's: `sepal length` is `sepal_length`."""
+    plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
+    return plain if re.match(r"[A-Za-z]", plain) else f"x{plain}"
 
 
 def _by_name(outputs: Any) -> dict[str, tf.Tensor]:

@@ -13,7 +13,12 @@ from upath import UPath
 
 from elasticdl.artifacts.checkpoint import Checkpoints
 from elasticdl.artifacts.run_directory import RunDirectory
-from elasticdl.artifacts.stored_model import fetch_bare, find_trained_model, is_bare
+from elasticdl.artifacts.stored_model import (
+    StoredModel,
+    fetch_bare,
+    find_trained_model,
+    is_bare,
+)
 from elasticdl.artifacts.trained_model import KERAS, PARAMETERS, SAVED_MODEL, ZOO
 from elasticdl.contract.git_zoo import as_begun, fetch_zoo
 from elasticdl.contract.requirements import check_requirements
@@ -99,7 +104,7 @@ def as_trained(config: JobConfig, objects: Mapping[str, Any]) -> JobConfig:
     if config.model_def or "model" in objects:
         return replace(config, trained_model=str(stored.fetch(PARAMETERS)))
     job = stored.job
-    _refuse_lost_objects(job, config, objects)
+    _refuse_lost_objects(stored, config, objects)
     wanted = [PARAMETERS, ZOO] if job.get("model_def") else [KERAS, SAVED_MODEL, ZOO]
     here = stored.fetch(*wanted)
     kept = {name: job[name] for name in _OF_THE_MODEL if name in job and name not in objects}
@@ -112,11 +117,15 @@ def as_trained(config: JobConfig, objects: Mapping[str, Any]) -> JobConfig:
 
 
 def _refuse_lost_objects(
-    job: Mapping[str, Any], config: JobConfig, objects: Mapping[str, Any]
+    stored: StoredModel, config: JobConfig, objects: Mapping[str, Any]
 ) -> None:
     """Python objects cannot be written down: those that decide what the features are must be given again."""
-    for name in ("dataset_fn", "custom_data_reader"):
-        if name in job.get("objects", ()) and name not in objects and not getattr(config, name):
+    job = stored.job
+    lost = {name for name in ("dataset_fn", "custom_data_reader") if name in job.get("objects", ())}
+    if stored.message.input_function and not job.get("model_def") and not job.get("dataset_fn"):
+        lost.add("dataset_fn")  # it was a part of the model's object
+    for name in sorted(lost):
+        if name not in objects and not getattr(config, name):
             raise InvalidValue(
                 f"The model was trained with a {name} that was given as a Python object, which is not in the "
                 f"trained model. Give it again in Python: elasticdl.{config.command}(..., {name}=...)."
