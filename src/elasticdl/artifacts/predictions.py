@@ -11,6 +11,7 @@ parts that are not there, and no record is predicted twice or left out.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import tempfile
@@ -208,14 +209,15 @@ def _new_file(final: UPath) -> Iterator[IO[bytes]]:
     with storage_errors(final):
         file, finish = _aside(final)
     try:
-        with file:
-            yield file
-            with storage_errors(final):
-                file.flush()
-                os.fsync(file.fileno())
+        yield file
         with storage_errors(final):
+            file.flush()
+            os.fsync(file.fileno())
+            file.close()
             finish()
     finally:
+        with contextlib.suppress(OSError):  # a full disk refuses the rest once more
+            file.close()
         Path(file.name).unlink(missing_ok=True)
 
 

@@ -97,7 +97,12 @@ class FileSink:
                 with storage_errors(place):
                     writer.write(block.columns)
 
-            yield take
+            try:
+                yield take
+            except BaseException:
+                with contextlib.suppress(Exception):  # the file is thrown away
+                    writer.close()
+                raise
             with storage_errors(place):
                 writer.close()
 
