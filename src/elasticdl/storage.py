@@ -125,6 +125,8 @@ def storage_errors(where: UPath | str, *, doing: str = "write to") -> Iterator[N
         raise
     except OSError as error:
         remedy = _REMEDIES.get(error.errno or 0, "Give another place.")
+        if doing != "write to":
+            remedy = "Check that you may read it."
         raise StorageFailure(
             error.errno, f"Cannot {doing} {where}: {reason(error).splitlines()[0]}. {remedy}"
         ) from error

@@ -43,7 +43,7 @@ def test_model_is_shown_as_json(trained: Trained, capsys: pytest.CaptureFixture[
     shown = json.loads(capsys.readouterr().out)
     assert shown["path"] == str(trained.model)
     assert shown["signature"]["inputs"]["size"] == {"dtype": "float32", "shape": [None, 2]}
-    assert shown["job"]["model_params"] == {"units": 6, "lr": 0.02}
+    assert shown["job"]["model_params"] == "units=6, lr=0.02"
     assert shown["steps"] == 12
     assert shown["missing"] == []
 
@@ -53,7 +53,9 @@ def test_file_that_is_gone_is_marked(copied: Path, capsys: pytest.CaptureFixture
     (copied / "params.safetensors").write_bytes(b"\xff" * 20)
     assert main(["model", "show", str(copied)]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split() for line in lines if line.endswith("missing")] == [["model.keras", "missing"]]
+    assert [line.split() for line in lines if line.endswith("missing")] == [
+        ["model.keras", "missing"]
+    ]
 
 
 def test_what_is_no_model_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,9 +24,11 @@ from elasticdl.artifacts.message import decode, encode
 from elasticdl.artifacts.stored_model import find_trained_model
 from elasticdl.errors import CorruptData, ElasticDLError, InvalidValue, NotFound
 from elasticdl.storage import place
+from elasticdl.tracking.events import read_events
 
 from .conftest import Trained
 
+ROOT = Path(__file__).parents[2]
 FEATURES = {"colour": ["red", "blue"] * 20, "size": [[0.1, 0.5], [1.0, 0.2]] * 20}
 
 
@@ -73,7 +75,7 @@ def test_message_tells_how_the_model_was_trained(trained: Trained) -> None:
     assert message.metrics == pytest.approx(last)
     assert "val_mae" in message.metrics
     assert message.versions["keras"] == keras.__version__
-    assert stored.job["model_params"] == {"units": 6, "lr": 0.02}
+    assert stored.job["model_params"] == "units=6, lr=0.02"
 
 
 def test_evaluation_needs_neither_the_zoo_nor_the_run(trained: Trained, tmp_path: Path) -> None:
@@ -250,6 +252,51 @@ def test_zoo_that_is_edited_during_the_training_does_not_change_what_is_kept() -
     elasticdl.train("edited.custom_model", (x, x[:, :1]), model_zoo="zoo", output="run")
     assert file.read_bytes() != before
     assert Path("run/model/zoo/edited.py").read_bytes() == before
+
+
+def test_parameters_of_any_literal_are_kept_and_others_told() -> None:
+    Path("zoo").mkdir()
+    Path("zoo/params.py").write_text(
+        "import keras\n"
+        "def custom_model(sizes, names=None, rate=0.0):\n"
+        "    assert sizes == {1: (2, 3)}, sizes\n"
+        "    return keras.Sequential([keras.Input((2,)), keras.layers.Dense(1)])\n"
+        "loss = 'mse'\noptimizer = 'sgd'\n"
+    )
+    x = np.ones((10, 2))
+    options: dict[str, Any] = {"data": (x, x[:, :1]), "log_level": "WARNING"}
+    params: dict[str, Any] = {"sizes": {1: (2, 3)}, "names": 'it\'s, = "x"', "rate": -1e-9}
+    train = {"model": "params.custom_model", "model_zoo": "zoo", **options}
+    elasticdl.train(**train, output="run", model_params=params)
+    assert elasticdl.evaluate(trained_model="run", **options).metrics["loss"] >= 0
+    params["rate"] = np.float32(1)
+    result = elasticdl.train(**train, output="told", model_params=params)
+    told = [e["message"] for e in read_events(result.output / "events.jsonl") if "message" in e]
+    assert told == [
+        "The trained model lacks its model_params: they hold something else than numbers, strings and "
+        "lists of them. Give them again when the model is used."
+    ]
+    assert elasticdl.evaluate(trained_model="told", model_params=params, **options).metrics
+
+
+@pytest.mark.parametrize(
+    ("model", "data"),
+    [
+        ("mnist.mnist_spec.MnistSpec", "digits"),
+        ("mnist.mnist_subclass.MnistModel", "digits"),
+        ("census.census_wide_deep.custom_model", "census"),
+        ("regressor.DNN", "diabetes"),
+    ],
+)
+def test_every_form_of_model_file_is_used_alone(model: str, data: str, tmp_path: Path) -> None:
+    there = ROOT / "model_zoo" / "data" / data
+    end = ".csv" if data != "digits" else ""
+    options = {"training_data": f"{there}/train{end}", "validation_data": f"{there}/test{end}"}
+    zoo = shutil.copytree(ROOT / "model_zoo", "zoo", ignore=shutil.ignore_patterns("data"))
+    result = elasticdl.train(model, model_zoo=str(zoo), max_step=2, output="run", **options)
+    shutil.rmtree(zoo)
+    again = elasticdl.evaluate(data=options["validation_data"], trained_model="run/model")
+    assert again.metrics == pytest.approx(result.metrics, rel=1e-4)
 
 
 def test_credentials_in_addresses_are_not_kept(tmp_path: Path) -> None:

@@ -123,7 +123,7 @@ def _refuse_code(path: Path) -> None:
 def _served(loaded: Any, signature: Any, path: Path) -> keras.Model:
     import keras
 
-    specs = signature.structured_input_signature[1]
+    specs = dict(sorted(signature.structured_input_signature[1].items()))
 
     class SavedModel(keras.Model):  # type: ignore[misc]
         """The graph, called with features by name, or with the only one."""

@@ -6,6 +6,7 @@ RandomFlip switched on. Here the caller gives the function to export.
 
 from __future__ import annotations
 
+import errno
 import logging
 import re
 import shutil
@@ -63,7 +64,8 @@ def export_saved_model(
             traced = function.get_concrete_function()
             module = tf.Module()
             module.served = [*traced.graph.variables, *_tables(model)]
-            tf.saved_model.save(module, str(path), signatures={"serving_default": traced})
+            with _disk_errors():
+                tf.saved_model.save(module, str(path), signatures={"serving_default": traced})
         except OSError:
             raise
         except Exception as error:  # whatever the user's model does when it is traced
@@ -86,6 +88,18 @@ def quiet_saving() -> Iterator[None]:
             yield
     finally:
         logger.setLevel(level)
+
+
+@contextmanager
+def _disk_errors() -> Iterator[None]:
+    """TensorFlow has kinds of its own for what a disk refuses."""
+    import tensorflow as tf
+
+    try:
+        yield
+    except tf.errors.OpError as error:
+        number = errno.ENOSPC if "No space" in error.message else errno.EIO
+        raise OSError(number, error.message.splitlines()[0].rpartition("; ")[2]) from error
 
 
 def _not_made(why: str) -> str:

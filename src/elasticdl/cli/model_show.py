@@ -100,8 +100,6 @@ def _training(stored: StoredModel) -> list[tuple[str, str]]:
 
 
 def _shown(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{name}={part!r}" for name, part in value.items())
     return "" if value is None else str(value)
 
 

@@ -25,6 +25,7 @@ from elasticdl.contract.requirements import check_requirements
 from elasticdl.engine.trainer import Emit, Trainer
 from elasticdl.errors import DataError, InvalidValue, NotFound
 from elasticdl.job.config import JobConfig
+from elasticdl.job.parse import parse_params
 from elasticdl.storage import children
 
 __all__ = ["as_trained", "complete", "restore", "with_zoo"]
@@ -109,6 +110,9 @@ def as_trained(config: JobConfig, objects: Mapping[str, Any]) -> JobConfig:
     here = stored.fetch(*wanted)
     kept = {name: job[name] for name in _OF_THE_MODEL if name in job and name not in objects}
     kept = {name: value for name, value in kept.items() if not getattr(config, name)}
+    for name in ("model_params", "data_reader_params"):
+        if name in kept:
+            kept[name] = parse_params(name, kept[name])
     if not job.get("model_def"):
         kept.pop("model_params", None)  # they are built into the Keras file
     if config.model_zoo is None and (here / ZOO).is_dir():

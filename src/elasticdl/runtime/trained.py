@@ -16,12 +16,15 @@ from upath import UPath
 from elasticdl.artifacts.message import TrainedModel
 from elasticdl.artifacts.run_directory import RunDirectory
 from elasticdl.artifacts.trained_model import Trained, save_trained_model
+from elasticdl.contract.pieces import OVERRIDES
 from elasticdl.contract.snapshot import Snapshot, take_snapshot
 from elasticdl.engine.best import Best
 from elasticdl.engine.inputs import split_minibatch
 from elasticdl.engine.state import TrainingModel
 from elasticdl.engine.trainer import Progress
+from elasticdl.errors import InvalidValue
 from elasticdl.job.config import JobConfig
+from elasticdl.job.parse import parse_params
 
 __all__ = ["TrainedModels"]
 
@@ -72,7 +75,7 @@ class TrainedModels:
     ) -> None:
         self._config = config
         self._training = training
-        self._objects = sorted(objects)
+        self._objects = sorted(name for name in objects if name in ("model", *OVERRIDES))
         self._columns = columns or ()
         self._features = _features(element, element_spec)
         self._zoo = self._snapshot()
@@ -129,7 +132,7 @@ class TrainedModels:
         now = datetime.now(UTC).isoformat(timespec="seconds")
         return TrainedModel(
             model_def=config.model_def or "",
-            model_def_params=", ".join(f"{k}={v!r}" for k, v in config.model_params.items()),
+            model_def_params=_written(config.model_params),
             input_function=config.dataset_fn or names.get("dataset_fn", ""),
             loss=config.loss or names.get("loss", ""),
             optimizer=config.optimizer or names.get("optimizer", ""),
@@ -144,20 +147,21 @@ class TrainedModels:
         )
 
     def _job(self) -> tuple[dict[str, Any], list[str]]:
-        """The options as plain values, and which of them JSON cannot hold."""
+        """The options, parameters as they are written on a command line; and which cannot be."""
         job: dict[str, Any] = {"model": self._training.spec.name, "objects": self._objects}
         remarks = []
         for name in _OF_THE_JOB:
             value = getattr(self._config, name)
             if value is None or value == {}:
                 continue
-            try:
-                job[name] = json.loads(_CREDENTIALS.sub("", json.dumps(value)))
-            except (TypeError, ValueError):
+            if isinstance(value, dict) and not _is_literal(value):
                 remarks.append(
-                    f"The trained model lacks {name}: it holds something else than numbers, strings and "
-                    "lists of them. Give it again when the model is used."
+                    f"The trained model lacks its {name}: they hold something else than numbers, strings "
+                    "and lists of them. Give them again when the model is used."
                 )
+                continue
+            value = _written(value) if isinstance(value, dict) else value
+            job[name] = _CREDENTIALS.sub("", value) if isinstance(value, str) else value
         return job, remarks
 
 
@@ -190,6 +194,18 @@ def _features(element: Any, element_spec: Any) -> Any:
         return fallback if spec.shape.rank is None else spec
 
     return tf.nest.map_structure(choose, known, seen)
+
+
+def _written(params: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in params.items())
+
+
+def _is_literal(params: dict[str, Any]) -> bool:
+    """Whether what is written down can be read again."""
+    try:
+        return parse_params("params", _written(params)) == params
+    except (InvalidValue, ValueError):  # numpy has no truth for the equality of arrays
+        return False
 
 
 def _versions() -> dict[str, str]:
