@@ -89,6 +89,22 @@ def test_the_debugger_sees_the_same(home: Path, trained: Trained) -> None:
     np.testing.assert_allclose(found, expected(model), rtol=1e-4, atol=1e-5)
 
 
+def test_a_shuffle_is_refused_where_it_cannot_be_undone(home: Path, trained: Trained) -> None:
+    model, data = trained("ignores.custom_model"), home / "with/data.recordio"
+    with pytest.raises(ContractError, match="shuffles in prediction mode"):
+        elasticdl.predict(trained_model=model, data=data, debug=True)
+
+
+def test_records_of_several_lengths_are_predicted(home: Path) -> None:
+    def dataset_fn(dataset: Any, mode: Any) -> Any:
+        return dataset.map(lambda row: tf.range(tf.cast(row[0], tf.int64) + 1))
+
+    model = Whatever(lambda x: tf.cast(tf.reduce_sum(x, 1, keepdims=True), tf.float32))
+    options = {"dataset_fn": dataset_fn, "minibatch_size": 3}
+    found = elasticdl.predict(model, X, **options).predictions
+    assert found.ravel().tolist() == [n * (n + 1) / 2 for n in range(0, 20, 2)]
+
+
 def test_columns_are_found_by_name_in_any_order(home: Path, trained: Trained) -> None:
     from .records import write_csv
 

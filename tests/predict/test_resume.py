@@ -182,6 +182,21 @@ def test_other_peoples_files_are_left_alone(predict: Any) -> None:
     assert os.listdir("mine") == ["notes.txt"]
 
 
+def test_a_file_is_not_taken_for_a_directory_nor_a_directory_for_a_file(predict: Any) -> None:
+    Path("plain").write_text("precious")
+    with pytest.raises(OutputExists, match="plain is a file"):
+        predict(output="plain", overwrite=True)
+    assert Path("plain").read_text() == "precious"
+
+
+def test_what_a_process_left_that_was_killed_as_it_began_is_in_nobodys_way(predict: Any) -> None:
+    Path("out").mkdir()
+    Path("out/.lock").touch()
+    Path("out/..prediction.json.tmp").touch()
+    predict(output="out")
+    assert len(read(Path("out"))) == COUNT
+
+
 def test_a_smaller_prediction_leaves_no_part_of_the_larger_one(predict: Any, home: Path) -> None:
     predict(output="out", num_minibatches_per_task=1)
     predict(output="out", num_minibatches_per_task=5, overwrite=True)

@@ -30,6 +30,9 @@ __all__ = ["Format", "Predictions"]
 
 STATE = ".prediction.json"
 VERSION = 1
+_OURS = ("part-", ".part-", STATE)
+_LEFT_BEHIND = (".lock", f".{STATE}.tmp")
+"""What a process that is killed as it begins may leave, beside nothing."""
 
 
 class Format(Protocol):
@@ -69,7 +72,14 @@ class Predictions:
         with storage_errors(self.output, doing="look into"):
             begun = self._state.exists()
             exists = self.output.exists()
-            names = [child.name for child in children(self.parts)]
+            names = [c.name for c in children(self.parts) if c.name not in _LEFT_BEHIND]
+            is_directory = self.output.is_dir()
+        if exists and is_directory == self._is_file:
+            what, other = ("directory", "file") if is_directory else ("file", "directory")
+            raise OutputExists(
+                f"The output {self.output} is a {what}, and by its name it should be a {other}. "
+                "Give another --output."
+            )
         if resume and not begun:
             if exists and self._is_file:
                 raise OutputExists(
@@ -80,7 +90,7 @@ class Predictions:
                 f"There is no prediction to resume in {self.output}. Leave --resume out."
             )
         if resume or overwrite:
-            self._refuse_foreign(begun, exists, names)
+            self._refuse_foreign(begun, names)
         elif begun or (exists and (self._is_file or names)):
             held = self._held_now(begun)
             raise OutputExists(
@@ -101,15 +111,9 @@ class Predictions:
             return "Replace it with --overwrite, "
         return f"({', '.join(names[:5])}). Give a directory that is empty, "
 
-    def _refuse_foreign(self, begun: bool, exists: bool, names: list[str]) -> None:
+    def _refuse_foreign(self, begun: bool, names: list[str]) -> None:
         """What we did not write is not ours to remove."""
-        if self._is_file and exists and self.output.is_dir():
-            raise OutputExists(
-                f"The output {self.output} is a directory. Give another name, or remove it first."
-            )
-        foreign = [
-            name for name in names if not name.startswith(("part-", ".part-", ".lock", STATE))
-        ]
+        foreign = [name for name in names if not name.startswith(_OURS)]
         if names and (foreign or not begun):
             shown = ", ".join((foreign or names)[:5])
             raise OutputExists(
@@ -148,7 +152,7 @@ class Predictions:
                 self._check_same(self.read()["job"], json.loads(json.dumps(job)))
             else:
                 for child in children(self.parts):
-                    if child.name.startswith(("part-", ".part-", STATE)):
+                    if child.name.startswith(_OURS):
                         remove(child)
                 self._write_state(job, options)
             yield

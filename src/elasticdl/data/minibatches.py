@@ -65,6 +65,8 @@ class Minibatches:
                 _keep_order(graph)
             else:
                 _reseed_shuffles(graph, seed)
+        elif self._mode == Mode.PREDICTION:
+            _refuse_shuffles(dataset)
         return dataset
 
     def _unseeded(self, shard: tf.Tensor, start: tf.Tensor, end: tf.Tensor) -> tf.data.Dataset:
@@ -162,6 +164,17 @@ def _keep_order(graph: Any) -> None:
     for op in graph.get_operations():
         if op.type.startswith("ShuffleDataset"):
             op._update_input(1, tf.constant(1, tf.int64))
+
+
+def _refuse_shuffles(dataset: Any) -> None:
+    """The same without a graph, where a shuffle cannot be changed any more."""
+    if type(dataset).__name__ == "_ShuffleDataset":
+        raise ContractError(
+            "The dataset function shuffles in prediction mode. Without --debug the order is kept all the "
+            "same; with it, shuffle only `if mode == Mode.TRAINING`."
+        )
+    for source in dataset._inputs():
+        _refuse_shuffles(source)
 
 
 def _reseed_shuffles(graph: Any, seed: tf.Tensor) -> None:

@@ -55,7 +55,7 @@ def reading(pipeline: Pipeline, lease: Lease) -> Iterator[None]:
                 "Mend the record, or the function."
             ) from error
         raise RunError(
-            f"Training fails in the records [{lease.start}, {lease.end}) of {lease.shard}: "
+            f"The model fails in the records [{lease.start}, {lease.end}) of {lease.shard}: "
             f"{message}{_where(error)}"
         ) from error
 

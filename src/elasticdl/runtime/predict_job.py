@@ -16,7 +16,7 @@ from elasticdl.data.writers.formats import FORMATS, WriterFormat, by_suffix
 from elasticdl.engine.state import TrainingModel
 from elasticdl.errors import InvalidValue, UnknownName, nearest
 from elasticdl.job.config import JobConfig
-from elasticdl.storage import place
+from elasticdl.storage import place, storage_errors
 
 __all__ = ["Output", "fingerprint", "open_output", "resumed"]
 
@@ -45,7 +45,8 @@ def open_output(config: JobConfig) -> Output | None:
             raise InvalidValue("Name the prediction to resume with --output=...")
         return None
     where = place(config.output.rstrip("/") or config.output)
-    is_directory = config.output.endswith("/") or where.is_dir()
+    with storage_errors(where, doing="look into"):
+        is_directory = config.output.endswith("/") or where.is_dir()
     known = by_suffix(where.suffix)
     if where.suffix and known is None and not is_directory:
         raise _unknown(config.output, where.suffix)

@@ -140,7 +140,9 @@ class MemorySink(_Plain):
 
     @contextmanager
     def part(self, number: int) -> Iterator[Take]:
-        yield self._blocks.append
+        blocks: list[Block] = []
+        yield blocks.append
+        self._blocks += blocks
 
     def predictions(self) -> Any:
         """As the model structures its outputs; a list of rows where their lengths vary."""
