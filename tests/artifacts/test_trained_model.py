@@ -231,11 +231,13 @@ def test_message_that_is_torn_or_missing_is_told(trained: Trained, copied: Path)
         evaluate(trained, copied)
     with pytest.raises(NotFound, match=r"holds no trained_model\.pb"):
         evaluate(trained, trained.data.parent)
+    with pytest.raises(NotFound, match="is a file, and no Keras file"):
+        evaluate(trained, trained.data)
     with pytest.raises(NotFound, match="it does not exist"):
         evaluate(trained, "nowhere")
 
 
-def test_zoo_that_is_edited_during_the_training_does_not_change_what_is_kept() -> None:
+def test_zoo_that_changes_during_the_training_does_not_change_what_is_kept() -> None:
     Path("zoo").mkdir()
     file = Path("zoo/edited.py")
     file.write_text(
@@ -244,14 +246,15 @@ def test_zoo_that_is_edited_during_the_training_does_not_change_what_is_kept() -
         "loss = 'mse'\noptimizer = 'sgd'\n"
         "class Edit(keras.callbacks.Callback):\n"
         "    def on_train_begin(self, logs=None):\n"
-        "        Path(__file__).write_text('raise RuntimeError()')\n"
+        "        Path(__file__).unlink()\n"
         "def callbacks(): return [Edit()]\n"
     )
     before = file.read_bytes()
     x = np.ones((10, 2))
     elasticdl.train("edited.custom_model", (x, x[:, :1]), model_zoo="zoo", output="run")
-    assert file.read_bytes() != before
+    assert not file.exists()
     assert Path("run/model/zoo/edited.py").read_bytes() == before
+    assert "warning" not in Path("run/events.jsonl").read_text()
 
 
 def test_parameters_of_any_literal_are_kept_and_others_told() -> None:

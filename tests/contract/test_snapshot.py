@@ -111,4 +111,21 @@ def test_requirements_are_made_of_what_is_imported(root: Path) -> None:
 
 def test_source_that_python_cannot_read_is_taken_as_it_is(root: Path) -> None:
     write(root, "broken.py", "def (")
-    assert names(root, "T = 'broken.py'", "m.py") == {"broken.py"}
+    write(root, "e.py", "PATTERN = '\\d'")  # Python warns of it
+    assert names(root, "import e\nT = 'broken.py'", "m.py") == {"broken.py", "e.py"}
+
+
+def test_what_was_imported_is_taken_through_a_link(root: Path) -> None:
+    write(root, "../shared/m.py", "import e")
+    (root / "linked").symlink_to(root.parent / "shared")
+    assert set(take_snapshot(root, ["linked/m.py"]).files) >= {"linked/m.py", "e.py"}
+
+
+def test_file_that_is_gone_is_told(root: Path) -> None:
+    snapshot = take_snapshot(root, ["gone.py"])
+    assert snapshot.remarks == ["gone.py is not in the trained model: No such file or directory."]
+
+
+def test_strings_that_no_file_can_be_called_are_passed_over(root: Path) -> None:
+    words = "模型" * 100
+    assert names(root, f"TEXT = {words!r}, 'a' * 9, '\\0', '~', '/', '*'") == set()

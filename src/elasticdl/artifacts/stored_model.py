@@ -150,7 +150,10 @@ def find_trained_model(path: str) -> StoredModel:
             for n in (PARAMETERS, KERAS)
             if any((c / n).exists() for c in (where / "model", where))
         ]
+        is_file = where.is_file()
     what = f"holds no {MESSAGE}" if there else "does not exist"
+    if is_file:
+        what = "is a file, and no Keras file (.keras)"
     if parts:
         what = f"holds {' and '.join(parts)}, but no {MESSAGE}, which says what they are"
     raise NotFound(

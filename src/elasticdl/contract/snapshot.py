@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import ast
 import os
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from elasticdl.contract.distributions import requirements_of
+from elasticdl.errors import reason
 
 __all__ = ["MAX_DATA_BYTES", "REQUIREMENTS", "Snapshot", "take_snapshot"]
 
@@ -27,35 +29,44 @@ class Snapshot:
     remarks: list[str] = field(default_factory=list)
 
 
-def take_snapshot(root: Path, imported: Sequence[str]) -> Snapshot:
+def take_snapshot(
+    root: Path, imported: Sequence[str], known: Mapping[str, bytes] | None = None
+) -> Snapshot:
     """Read the imported files of a zoo and, following their source, all that belongs to them.
 
     That is: zoo files that they import (inside of functions too), the `__init__.py` files on the
     way, small files that a string in them names, and `requirements.txt`. Never anything hidden, and
-    nothing outside of the zoo.
+    nothing outside of the zoo. Files that are `known` from an earlier snapshot stay as they were.
     """
-    taken = Snapshot()
+    taken = Snapshot(dict(known or {}))
     trees: list[ast.Module] = []
     waiting = list(imported)
     while waiting:
         name = waiting.pop()
-        if name in taken.files or not _is_inside(root, name):
+        # What was imported is part of the zoo, also where a link leads out of it.
+        if name in taken.files or not (name in imported or _is_inside(root, name)):
             continue
-        taken.files[name] = content = (root / name).read_bytes()
+        try:
+            taken.files[name] = content = (root / name).read_bytes()
+        except OSError as error:
+            taken.remarks.append(f"{name} is not in the trained model: {reason(error)}.")
+            continue
         waiting += _packages(root, name)
         if name.endswith(".py") and (tree := _parsed(content)):
             trees.append(tree)
             waiting += [*_imports(root, name, tree), *_data(root, name, tree, taken.remarks)]
-    taken.files.update(requirements_of(root, trees))
+    taken.files = {**requirements_of(root, trees), **taken.files}
     taken.files = dict(sorted(taken.files.items()))
     return taken
 
 
 def _parsed(content: bytes) -> ast.Module | None:
-    try:
-        return ast.parse(content)
-    except (SyntaxError, ValueError):  # a data file that ends in .py
-        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Python said it when the file was imported
+        try:
+            return ast.parse(content)
+        except (SyntaxError, ValueError):  # a data file that ends in .py
+            return None
 
 
 def _is_inside(root: Path, name: str) -> bool:
@@ -65,7 +76,8 @@ def _is_inside(root: Path, name: str) -> bool:
     if hidden or os.path.isabs(relative):
         return False
     path = root / relative
-    return path.is_file() and path.resolve().is_relative_to(root.resolve())
+    # Unlike pathlib's, it takes a name that the system refuses for no file.
+    return os.path.isfile(path) and path.resolve().is_relative_to(root.resolve())
 
 
 def _packages(root: Path, name: str) -> list[str]:

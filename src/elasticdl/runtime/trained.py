@@ -105,7 +105,7 @@ class TrainedModels:
     ) -> list[str]:
         """Write the model as it is now, or with other `values`; returns what a user should know."""
         job, remarks = self._job()
-        zoo = self._snapshot()  # with what was imported on the way
+        zoo = self._snapshot(self._zoo.files)  # with what was imported on the way
         training = self._training
         with _holding(training, values) as held:
             remarks += save_trained_model(
@@ -116,14 +116,14 @@ class TrainedModels:
                     values=held,
                     call=lambda features: training.model(training.bind(features), training=False),
                     features=self._features,
-                    zoo={**zoo.files, **self._zoo.files},
+                    zoo=zoo.files,
                 ),
             )
-        return [*remarks, *zoo.remarks]
+        return [*remarks, *self._zoo.remarks, *zoo.remarks]
 
-    def _snapshot(self) -> Snapshot:
+    def _snapshot(self, known: Mapping[str, bytes] | None = None) -> Snapshot:
         spec = self._training.spec
-        return Snapshot() if spec.zoo is None else take_snapshot(spec.zoo, list(spec.files))
+        return Snapshot() if spec.zoo is None else take_snapshot(spec.zoo, list(spec.files), known)
 
     def _about(
         self, job: dict[str, Any], metrics: Mapping[str, float], steps: int, chosen: str
