@@ -13,7 +13,7 @@ import tensorflow as tf
 
 import elasticdl
 from elasticdl.cli.main import main
-from elasticdl.errors import ContractError
+from elasticdl.errors import ContractError, InvalidValue
 
 from .conftest import MODELS, Trained
 from .records import COUNT, FEATURES, INPUTS, read, values
@@ -164,6 +164,11 @@ def predict(model: keras.Model, **options: Any) -> Any:
 def test_a_model_in_memory_is_predicted_like_keras_does() -> None:
     model = functional(keras.layers.Dense(3))
     np.testing.assert_allclose(predict(model), model.predict(X, verbose=0), rtol=1e-6)
+
+
+def test_a_model_that_has_learned_nothing_is_refused() -> None:
+    with pytest.raises(InvalidValue, match="has no weights yet"):
+        elasticdl.predict(lambda: functional(keras.layers.Dense(3)), X)
 
 
 def test_dropout_and_batch_normalization_are_in_inference_mode() -> None:

@@ -9,14 +9,16 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import pytest
 
 import elasticdl
+from elasticdl import storage
+from elasticdl.artifacts.predictions import Predictions
 from elasticdl.cli.main import main
 from elasticdl.errors import (
     InvalidValue,
@@ -75,6 +77,7 @@ def test_a_killed_prediction_that_is_resumed_equals_one_that_was_not(
     ]
     assert sum(len(read(path)) for path in written) == COUNT
     assert not list(Path().glob("*.parts"))
+    assert not list(Path().rglob(".*.tmp"))
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
@@ -171,6 +174,49 @@ def test_the_old_file_is_there_until_the_new_one_is_whole(predict: Any) -> None:
     assert Path("out.csv").read_text() == "precious"
     predict(output="out.csv", resume=True)
     assert len(read(Path("out.csv"))) == COUNT
+
+
+class _Fails:
+    """A format whose files cannot be put together, at first."""
+
+    name, suffix, is_broken = "bytes", ".bytes", True
+
+    def join(self, parts: Iterable[IO[bytes]], file: IO[bytes]) -> None:
+        for part in parts:
+            file.write(part.read())
+        if self.is_broken:
+            raise OSError(5, "Input/output error")
+
+
+@pytest.mark.parametrize("place", ["here/out.bytes", "memory://join/out.bytes"])
+def test_what_fails_as_the_file_is_made_loses_neither_the_parts_nor_the_old_file(
+    place: str,
+) -> None:
+    final, format_ = storage.place(place), _Fails()
+    final.parent.mkdir(parents=True, exist_ok=True)
+    final.write_bytes(b"old")
+    made = Predictions(final, format_, is_file=True)
+    with made.held({"model": "a"}, {}, resume=False):
+        for number in (0, 1):
+            with made.part(number) as file:
+                file.write(b"%d" % number)
+        with pytest.raises(StorageFailure, match="Input/output error"):
+            made.complete(2)
+    assert final.read_bytes() == b"old"
+    format_.is_broken = False
+    with made.held({"model": "a"}, {}, resume=True):
+        assert made.done() == {0, 1}
+        made.complete(2)
+    assert final.read_bytes() == b"01"
+    assert [path.name for path in storage.children(final.parent)] == ["out.bytes"]
+
+
+def test_parts_that_were_about_to_be_removed_are_in_nobodys_way(predict: Any) -> None:
+    for options in ({}, {"overwrite": True}):
+        Path("out.csv.parts").mkdir()
+        Path("out.csv.parts/part-00099.csv").write_text("prediction\n1\n")
+        predict(output="out.csv", **options)
+        assert len(read(Path("out.csv"))) == COUNT
 
 
 def test_other_peoples_files_are_left_alone(predict: Any) -> None:

@@ -114,7 +114,7 @@ class Predictions:
     def _refuse_foreign(self, begun: bool, names: list[str]) -> None:
         """What we did not write is not ours to remove."""
         foreign = [name for name in names if not name.startswith(_OURS)]
-        if names and (foreign or not begun):
+        if foreign or (names and not begun and not self._is_file):
             shown = ", ".join((foreign or names)[:5])
             raise OutputExists(
                 f"{self.parts} holds files that are no prediction's ({shown}). Give another --output, or "
@@ -197,6 +197,8 @@ class Predictions:
         parts = (self._part(number) for number in range(num_parts))
         with _new_file(self.output) as file, storage_errors(self.output):
             self._format.join(_opened(parts), file)
+        # The state goes first: parts without one are in nobody's way.
+        remove(self._state)
         self._hold.release()
         remove(self.parts)
 

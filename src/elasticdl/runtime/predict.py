@@ -45,6 +45,7 @@ def predict(config: JobConfig, objects: Mapping[str, Any], *, collect: bool = Fa
     asked = config
     config, columns = _prepared(config, objects)
     with Interrupt() as interrupt, assembly.started(config):
+        _check_weights(config, objects)
         spec = assembly.load(config, objects)
         _check_goal(config, spec.prediction_processor is not None, collect)
         source = open_like_training(config, spec, objects, columns)
@@ -88,6 +89,17 @@ def _prepared(config: JobConfig, objects: Mapping[str, Any]) -> tuple[JobConfig,
     config = replace(config, seed=config.seed or 0)
     assembly.check_given(config, objects, "prediction_data")
     return config, columns
+
+
+def _check_weights(config: JobConfig, objects: Mapping[str, Any]) -> None:
+    """A model that is only about to be made has learned nothing."""
+    import keras
+
+    if not config.trained_model and not isinstance(objects["model"], keras.Model):
+        raise InvalidValue(
+            "The model has no weights yet. Give a Keras model, or name the output of a training with "
+            "trained_model=DIR."
+        )
 
 
 def _check_goal(config: JobConfig, has_processor: bool, collect: bool) -> None:
