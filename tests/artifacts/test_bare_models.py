@@ -53,6 +53,20 @@ def test_keras_file_that_is_compiled_brings_its_loss() -> None:
     assert metrics["loss"] == pytest.approx(np.mean(np.abs(model(X) - Y)), rel=1e-5)
 
 
+def test_keras_file_whose_loss_cannot_be_made_takes_another() -> None:
+    model = make_model()
+
+    def own(labels: Any, outputs: Any) -> Any:
+        return keras.ops.mean(labels - outputs)
+
+    model.compile("sgd", own)
+    model.save("own_loss.keras")
+    assert loss_of("own_loss.keras") == pytest.approx(error_of(model), rel=1e-5)
+    model.compile(None, "mse")
+    model.save("no_optimizer.keras")
+    assert loss_of("no_optimizer.keras") == pytest.approx(error_of(model), rel=1e-5)
+
+
 @pytest.mark.parametrize("address", ["", "memory://bare/"])
 def test_saved_model_is_evaluated_from_anywhere(address: str) -> None:
     model = make_model()

@@ -53,12 +53,12 @@ def load_keras_file(path: Path, *, trust: bool = False) -> keras.Model:
 
     with quiet_saving():
         try:
+            return keras.models.load_model(path, safe_mode=not trust)
+        except Exception:  # perhaps only of the loss or the optimizer
             try:
-                return keras.models.load_model(path, safe_mode=not trust)
-            except (TypeError, ValueError):  # perhaps only of the loss or the optimizer
                 return keras.models.load_model(path, compile=False, safe_mode=not trust)
-        except (TypeError, ValueError, OSError, KeyError) as error:
-            raise _explained(path, error) from error
+            except Exception as error:  # of any kind: what is in the file decides
+                raise _explained(path, error) from error
 
 
 def _explained(path: Path, error: Exception) -> Exception:
