@@ -59,8 +59,7 @@ def evaluate(model: Any = None, data: Any = None, **flags: Any) -> Result:
 
     Example:
       >>> elasticdl.evaluate(                                                  # doctest: +SKIP
-      ...     model_def="mnist.mnist_functional.custom_model", model_zoo="model_zoo",
-      ...     data="model_zoo/data/digits/test", trained_model="my_model",
+      ...     trained_model="my_model", data="model_zoo/data/digits/test"
       ... ).metrics
     """
     return _call("evaluate", model, data, flags)

@@ -32,7 +32,7 @@ def load_bare_model(path: Path, *, trust: bool = False) -> keras.Model:
     if (path / KERAS).is_file():
         try:
             return load_keras_file(path / KERAS, trust=trust)
-        except (ContractError, InvalidValue):
+        except (ContractError, DataError, InvalidValue):
             if not (path / SAVED_MODEL).is_dir():
                 raise
     if (path / SAVED_MODEL).is_dir():

@@ -15,9 +15,7 @@ __all__ = ["evaluate"]
 EXAMPLE = """
 \b
 Example:
-  elasticdl evaluate --model_zoo=model_zoo \\
-    --model_def=mnist.mnist_functional.custom_model \\
-    --trained_model=my_model --data=model_zoo/data/digits/test
+  elasticdl evaluate --trained_model=my_model --data=model_zoo/data/digits/test
 """
 
 
