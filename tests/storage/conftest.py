@@ -1,4 +1,4 @@
-"""A real S3-compatible server on loopback, and a model with its data."""
+"""Real servers of object storage on loopback, S3's kind and Google's, and a model with its data."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import subprocess
 import sys
 import threading
 import urllib.request
+import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import fsspec
@@ -43,21 +45,36 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+@contextmanager
+def server(command: list[str], log: Path, ready: str) -> Iterator[None]:
+    """A process that runs, from when its log says that it is ready."""
+    with log.open("w") as file:
+        process = subprocess.Popen(command, stdout=file, stderr=file)
+    try:
+        while ready not in log.read_text():
+            assert process.poll() is None, log.read_text()
+            threading.Event().wait(0.05)
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
 @pytest.fixture(scope="session")
 def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     port = free_port()
     command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    log = tmp_path_factory.mktemp("s3") / "log"
-    with log.open("w") as file:
-        process = subprocess.Popen(command, stdout=file, stderr=file)
-    try:
-        while "Running on" not in log.read_text():
-            assert process.poll() is None, log.read_text()
-            threading.Event().wait(0.05)
+    with server(command, tmp_path_factory.mktemp("s3") / "log", "Running on"):
         yield f"http://127.0.0.1:{port}"
-    finally:
-        process.kill()
-        process.wait()
+
+
+@pytest.fixture(scope="session")
+def gcs_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    port = free_port()
+    program = str(Path(sys.executable).with_name("gcp-storage-emulator"))
+    command = [program, "start", "--host=127.0.0.1", f"--port={port}", "--in-memory"]
+    with server(command, tmp_path_factory.mktemp("gcs") / "log", "services started"):
+        yield f"http://127.0.0.1:{port}"
 
 
 @pytest.fixture
@@ -77,6 +94,18 @@ def bucket(s3_server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     fs = fsspec.filesystem("s3")
     fs.mkdir("data-lake")
     yield "s3://data-lake"
+    fs.clear_instance_cache()
+
+
+@pytest.fixture
+def google_bucket(gcs_server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", gcs_server)
+    monkeypatch.setenv("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")  # asks for credentials
+    fsspec.filesystem("gs").clear_instance_cache()
+    fs = fsspec.filesystem("gs")
+    name = f"lake-{uuid.uuid4().hex[:8]}"
+    fs.mkdir(name)
+    yield f"gs://{name}"
     fs.clear_instance_cache()
 
 

@@ -34,10 +34,14 @@ def rows(count: int = 60) -> str:
     return "a,b,c\n" + "".join(f"{a:.3f},{b:.3f},{c:.3f}\n" for a, b, c in numbers)
 
 
-@pytest.fixture(params=["s3", "memory"])
+@pytest.fixture(params=["s3", "gs", "memory"])
 def remote(request: pytest.FixtureRequest) -> Iterator[str]:
     """An address with training data below it."""
-    address = request.getfixturevalue("bucket") if request.param == "s3" else "memory://data-lake"
+    fixtures = {"s3": "bucket", "gs": "google_bucket"}
+    if request.param in fixtures:
+        address = request.getfixturevalue(fixtures[request.param])
+    else:
+        address = "memory://data-lake"
     fs, path = fsspec.core.url_to_fs(address)
     for part in range(2):
         fs.pipe_file(f"{path}/train/part-{part}.csv", rows().encode())
