@@ -70,6 +70,14 @@ def test_a_feature_is_missed_though_the_label_could_stand_in(
     assert not list(Path().glob("out*"))
 
 
+def test_a_bad_value_is_named_though_the_label_is_missing(models: Any) -> None:
+    write_csv(Path("data.csv"), False)
+    lines = Path("data.csv").read_text().splitlines()
+    Path("data.csv").write_text("\n".join([*lines[:3], "1.0,much,2.0", *lines[3:]]) + "\n")
+    with pytest.raises(DataError, match=r"record 2 of .*much(.|\n)*Note: the data lacks y"):
+        elasticdl.predict(trained_model=models["slices"], data="data.csv")
+
+
 def test_a_feature_is_missed_in_parquet_too(trained: Trained) -> None:
     columns = {name: values for name, values in table(True).items() if name != "b"}
     pq.write_table(pa.table(columns), "data.parquet")

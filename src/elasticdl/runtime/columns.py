@@ -18,7 +18,7 @@ from elasticdl.contract.mode import Mode
 from elasticdl.contract.spec import Spec
 from elasticdl.data.chunks import count
 from elasticdl.data.source import Array, ArraySpec, Chunk, Metadata, Shard, Source, Structure
-from elasticdl.errors import DataError, UnknownName
+from elasticdl.errors import ContractError, CorruptData, DataError, UnknownName
 from elasticdl.job.config import JobConfig
 from elasticdl.runtime import assembly
 
@@ -113,12 +113,19 @@ def _same(one: list[Any] | None, other: list[Any] | None) -> bool:
 @contextmanager
 def telling_what_is_missing(source: Source, trained: Sequence[str]) -> Iterator[None]:
     """Inside, the data is read for the first time: what fails may fail for want of a column."""
+    have = source.metadata.column_names or ()
+    if not have or set(trained) <= set(have):
+        yield
+        return
     try:
         yield
+    except CorruptData:
+        raise
+    except (ContractError, DataError) as error:
+        # It says what fails, and a label that is not there need not be why.
+        lacking = " and ".join(name for name in trained if name not in have)
+        raise type(error)(f"{error}\nNote: the data lacks {lacking} of the training.") from error
     except Exception as error:
-        have = source.metadata.column_names
-        if not have or not trained or set(trained) <= set(have):
-            raise
         why = str(error).strip().splitlines() or [""]
         raise DataError(
             f"{_missing(have, trained)}\n  reason: {type(error).__name__}: {why[0]}"
