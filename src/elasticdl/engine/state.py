@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from elasticdl.contract.spec import Spec
+from elasticdl.engine.copies import Copies
 from elasticdl.engine.explain import calling_loss, calling_model
 from elasticdl.engine.inputs import Minibatch, bind_features, split_minibatch
 from elasticdl.engine.names import name_variables
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     import tensorflow as tf
 
 __all__ = ["TrainingModel"]
-
-COPIERS = 4
-"""Threads that copy variables: a copy is bound by memory, so a few are enough."""
 
 
 class TrainingModel:
@@ -47,6 +44,7 @@ class TrainingModel:
             spec.make_optimizer() if trains and not predicts else None
         )
         self._user_loss = spec.loss if _is_function(spec.loss) else None
+        self._copies: Copies | None = None
         self.warnings: list[str] = []
         """What is suspicious though it works."""
         if not predicts:
@@ -114,14 +112,19 @@ class TrainingModel:
         """Everything that training changes, by a name that is the same in every process."""
         return name_variables(self.model, self._optimizer)
 
-    def save(self, *, only_model: bool = False) -> dict[str, np.ndarray[Any, Any]]:
-        """A copy of every variable. Training waits for it, so it is made by several threads."""
-        import numpy as np
+    def prepare_save(self) -> None:
+        """A `save` will come soon: make memory ready for it, while the training goes on."""
+        if self._copies is None:
+            self._copies = Copies(self.variables)
+        self._copies.prepare()
 
-        chosen = self._variables(only_model=only_model)
-        with ThreadPoolExecutor(COPIERS) as pool:  # `numpy()` is a copy
-            copies = pool.map(lambda variable: np.asarray(variable.numpy()), chosen.values())
-            return dict(zip(chosen, copies, strict=True))
+    def save(self, *, only_model: bool = False) -> dict[str, np.ndarray[Any, Any]]:
+        """A copy of every variable."""
+        if only_model:
+            return Copies(self._variables(only_model=True)).take()
+        self.prepare_save()
+        assert self._copies is not None
+        return self._copies.take()
 
     def _variables(self, *, only_model: bool) -> dict[str, keras.Variable]:
         return {

@@ -159,8 +159,11 @@ class Trainer:
             minibatch, done = self._step.first(iterator), lease.skip
         while True:
             self._callbacks.steps_begin(self.progress.step)
+            steps = self._steps_in_one_call()
+            if _is_due(self.progress.step + steps, self._plan.checkpoint_steps):
+                self._training.prepare_save()
             with reading(self._pipeline, lease):
-                outcome, minibatch = self._step.run(iterator, minibatch, self._steps_in_one_call())
+                outcome, minibatch = self._step.run(iterator, minibatch, steps)
             done += outcome.steps
             self._record(lease, outcome)
             if outcome.is_exhausted:
