@@ -1,4 +1,8 @@
-"""What an object remembers in plain attributes: numbers, texts, arrays, and lists and dicts of them."""
+"""What an object remembers in plain attributes: numbers, texts, arrays, and lists and dicts of them.
+
+Functions of `keras.ops` are plain too: a Keras callback keeps how it compares (`ops.less`) beside a margin whose
+sign goes with it.
+"""
 
 from __future__ import annotations
 
@@ -36,6 +40,7 @@ def set_plain_attributes(owner: Any, values: Mapping[str, Any], arrays: Mapping[
 
 
 def _encode(value: Any, name: str, arrays: dict[str, Any]) -> Any:
+    import keras
     import numpy as np
 
     if value is None or isinstance(value, bool | int | float | str):
@@ -46,6 +51,9 @@ def _encode(value: Any, name: str, arrays: dict[str, Any]) -> Any:
             raise TypeError(name)
         arrays[name] = np.array(array)
         return {"array": name, "scalar": isinstance(value, np.generic)}
+    operation = str(getattr(value, "__name__", ""))
+    if callable(value) and getattr(keras.ops, operation, None) is value:
+        return {"keras_op": operation}
     if isinstance(value, list | tuple):
         kind = "list" if isinstance(value, list) else "tuple"
         return {kind: [_encode(v, f"{name}/{i}", arrays) for i, v in enumerate(value)]}
@@ -60,6 +68,10 @@ def _decode(value: Any, arrays: Mapping[str, Any]) -> Any:
     ((kind, content),) = [item for item in value.items() if item[0] != "scalar"]
     if kind == "array":
         return arrays[content][()] if value["scalar"] else arrays[content]
+    if kind == "keras_op":
+        import keras
+
+        return getattr(keras.ops, content)
     if kind == "dict":
         return {key: _decode(inner, arrays) for key, inner in content.items()}
     return (list if kind == "list" else tuple)(_decode(inner, arrays) for inner in content)
