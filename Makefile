@@ -9,12 +9,13 @@ DIGITS := model_zoo/data/digits
 
 .PHONY: demo test check bench clean
 
-# Train on the digits that come with the models, then evaluate what was trained.
+# Train on the digits that come with the models, then evaluate what was trained and predict with it.
 demo: $(INSTALLED)
 	$(BIN)/elasticdl train $(MODEL) \
 	  --training_data=$(DIGITS)/train --validation_data=$(DIGITS)/test \
 	  --num_epochs=3 --output=demo_run --overwrite
 	$(BIN)/elasticdl evaluate --trained_model=demo_run --data=$(DIGITS)/test
+	$(BIN)/elasticdl predict --trained_model=demo_run --data=$(DIGITS)/test --output=demo_predictions.csv --overwrite
 
 test: $(INSTALLED)
 	$(BIN)/pytest
@@ -29,7 +30,7 @@ bench: $(INSTALLED)
 	$(BIN)/python bench/run.py
 
 clean:
-	rm -rf $(VENV) demo_run build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) demo_run demo_predictions.csv build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 
 $(INSTALLED): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -13,6 +13,8 @@ from elasticdl.quiet import load_tensorflow
 # Test modules import TensorFlow themselves: their subprocesses and they are to be as quiet as users'.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
+pytest_plugins = ("object_stores",)
+
 ROOT = Path(__file__).resolve().parent.parent
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import json
 import os
@@ -125,6 +126,8 @@ def _run(words: list[str]) -> int:
             return 0 if f"\n{target}:" in (ROOT / "Makefile").read_text() else 1
         case ["pip", "install", "-e", "."]:
             return 0 if (ROOT / "pyproject.toml").exists() else 1
+        case ["pip", "install", package]:
+            return 0 if importlib.util.find_spec(package) else 1
         case ["tensorboard", option] if option.startswith("--logdir="):
             return 0 if list(Path(option.removeprefix("--logdir=")).rglob("*tfevents*")) else 1
         case [("head" | "cat" | "ls" | "tail" | "grep" | "git"), *_]:

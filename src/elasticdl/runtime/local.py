@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shlex
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -24,6 +23,7 @@ from elasticdl.errors import InvalidValue
 from elasticdl.job.config import JobConfig
 from elasticdl.runtime import assembly, earlier
 from elasticdl.runtime.interrupt import Interrupt
+from elasticdl.runtime.next_steps import next_steps
 from elasticdl.runtime.result import Result
 from elasticdl.runtime.trained import TrainedModels
 from elasticdl.storage import place
@@ -93,7 +93,7 @@ def train(config: JobConfig, objects: Mapping[str, Any]) -> Result:
         output=directory.path,
         model_path=directory.model if run.status in ("completed", "stopped") else None,
         seconds=time.monotonic() - began,
-        next_steps=_next_steps(config, directory, run.status),
+        next_steps=next_steps(config, directory, run.status),
     )
 
 
@@ -238,24 +238,3 @@ def _idle_options(config: JobConfig) -> list[str]:
     if config.evaluation_steps and not config.validation_data:
         return ["evaluation_steps has no effect without validation_data."]
     return []
-
-
-def _next_steps(
-    config: JobConfig, directory: RunDirectory, status: str
-) -> tuple[tuple[str, str], ...]:
-    output = shlex.quote(str(directory.path))
-    if config.model_def is None:  # trained from Python objects, which only Python has
-        if status in ("interrupted", "preempted"):
-            return (
-                ("go on", f"elasticdl.train(..., output={str(directory.path)!r}, resume=True)"),
-            )
-        again = f"elasticdl.evaluate(model, data, trained_model={str(directory.path)!r})"
-    else:
-        if status in ("interrupted", "preempted"):
-            return (("go on", f"elasticdl train --resume --output={output}"),)
-        data = shlex.quote(config.validation_data or "PATH")
-        again = f"elasticdl evaluate --trained_model={output} --data={data}"
-    return (
-        ("see the curves", f"tensorboard --logdir={shlex.quote(str(directory.tensorboard))}"),
-        ("evaluate it", again),
-    )
