@@ -241,6 +241,32 @@ def test_a_full_disk_is_said_and_the_checkpoint_before_is_intact(small_disk: Pat
     assert not (small_disk / "run/model").exists()
 
 
+def test_a_training_whose_model_finds_no_room_is_not_lost(
+    small_disk: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    options: dict[str, Any] = {
+        "model": lambda: keras.Sequential(
+            [keras.Input((3,)), keras.layers.Dense(10_000), keras.layers.Dense(1)]
+        ),
+        "loss": "mse",
+        "optimizer": keras.optimizers.SGD(1e-6),
+        "minibatch_size": 25,
+        "seed": 1,
+    }
+    data = (FEATURES, LABELS)
+    run = str(small_disk / "run")
+    with pytest.raises(StorageFailure, match="No space left") as caught:
+        elasticdl.train(data=data, output=run, **options)
+    (rescued,) = tmp_path.glob("elasticdl-rescued-*")
+    assert f"--checkpoint_dir={rescued}" in caught.value.__notes__[0]
+    subprocess.run(["mount", "-o", "remount,size=10m", str(small_disk)], check=True)
+    elasticdl.train(data=data, output=run, resume=True, checkpoint_dir=str(rescued), **options)
+    elasticdl.train(data=data, output="whole", **options)
+    expected = Path("whole/model/params.safetensors").read_bytes()
+    assert Path(run, "model/params.safetensors").read_bytes() == expected
+
+
 def test_a_disk_that_is_too_full_for_the_curves_is_named(small_disk: Path) -> None:
     (small_disk / "filler").write_bytes(b"x" * (290 << 10))
     with pytest.raises(StorageFailure, match=r"Cannot write .*disk.*: No space left on device"):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -146,9 +147,11 @@ class _Run:
             self._writing.wait()
             self.status = self._interrupt.status
         else:
-            for message in models.save_end(self._directory, trainer.progress, best):
-                self.emit("warning", message=message)
             self._writing.wait()
+            with self._rescuing(trainer):
+                remarks = models.save_end(self._directory, trainer.progress, best)
+            for message in remarks:
+                self.emit("warning", message=message)
             self.status = "completed" if trainer.stop_reason == "completed" else "stopped"
         self.emit(
             "run_ended",
@@ -156,6 +159,23 @@ class _Run:
             reason=trainer.stop_reason,
             step=trainer.progress.step,
         )
+
+    @contextlib.contextmanager
+    def _rescuing(self, trainer: Trainer) -> Iterator[None]:
+        """A training that is done is not lost because its model has no room: its state goes elsewhere."""
+        try:
+            yield
+        except Exception as error:
+            with contextlib.suppress(Exception):
+                elsewhere = tempfile.mkdtemp(prefix="elasticdl-rescued-")
+                self._store = Checkpoints(place(elsewhere))
+                trainer.save_checkpoint()
+                self._writing.wait()
+                error.add_note(
+                    f"The training itself is not lost: its state is in {elsewhere}. When this is mended, "
+                    f"resume it with --resume and --checkpoint_dir={elsewhere}."
+                )
+            raise
 
     def emit(self, event: str, **fields: Any) -> None:
         """Tell of an event. A checkpoint that could not be written ends the training here."""
