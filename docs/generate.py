@@ -35,6 +35,7 @@ elasticdl --version
 | 1 | something failed while running: your code, the loss, the disk |
 | 2 | what was given is wrong: a flag, a name, a path, the data |
 | 130 | stopped with Ctrl-C |
+| 143 | stopped with SIGTERM |
 """
 
 CLUSTER = """\

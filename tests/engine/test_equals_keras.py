@@ -177,3 +177,16 @@ def test_history_has_keras_names(points: Any) -> None:
     assert set(result.history) == {"loss", "val_loss", "val_accuracy"}
     assert len(result.history["loss"]) == 3
     assert result.history["loss"][-1] < result.history["loss"][0]
+
+
+@pytest.mark.parametrize("policy", ["mixed_float16", "mixed_bfloat16"])
+def test_weights_equal_fit_in_mixed_precision(points: Any, policy: str) -> None:
+    before = keras.config.dtype_policy()
+    keras.config.set_dtype_policy(policy)
+    try:
+        model, twin = classifier(), classifier()
+        twin.set_weights(model.get_weights())
+        ours, _ = trained(model, points, loss=cross_entropy(), optimizer="adam", num_epochs=2)
+        assert_same_weights(ours, fitted(twin, "adam", cross_entropy(), *points, epochs=2))
+    finally:
+        keras.config.set_dtype_policy(before)

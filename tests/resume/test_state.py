@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import json
+import random
+from collections import deque
 from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import elasticdl
 from elasticdl.artifacts.background import Background
 from elasticdl.artifacts.checkpoint import Checkpoints
 from elasticdl.engine.remember import plain_attributes, set_plain_attributes
-from elasticdl.errors import DataError, InvalidValue, StorageFailure, UnknownName
+from elasticdl.errors import (
+    DataError,
+    InvalidValue,
+    NotFound,
+    OutputExists,
+    StorageFailure,
+    UnknownName,
+)
 from elasticdl.storage import place
 
 
@@ -77,6 +87,105 @@ def test_callbacks_go_on_counting_in_a_resumed_run(points: Any, callbacks: Any, 
     resumed = train(points, num_epochs=8, callbacks=callbacks, output="cut", resume=True)
     assert resumed.steps == whole.steps
     assert parameters("cut/model") == parameters("whole/model")
+
+
+class Decay(keras.callbacks.Callback):
+    """Changes the learning rate at every occasion that there is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: set[int] = set()
+        self.last: deque[float] = deque(maxlen=2)
+        self.factor = tf.Variable(1.0)
+
+    def scale(self, factor: float) -> None:
+        self.factor.assign(self.factor * factor)
+        self.model.optimizer.learning_rate = 0.05 * float(self.factor.numpy())
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        self.scale(0.9)
+
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        self.seen.add(epoch)
+        self.last.append(random.random())
+        self.scale(0.8)
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        self.scale(0.7 + 0.1 * len(self.seen) / 8 + 0.01 * sum(self.last))
+
+
+@pytest.mark.parametrize("stop", [15, 20])
+def test_callbacks_are_told_of_each_beginning_once(points: Any, stop: int) -> None:
+    rates = []
+    for output, more in [("whole", [{}]), ("cut", [{"max_step": stop}, {"resume": True}])]:
+        for options in more:
+            optimizer = keras.optimizers.Adam(0.05)
+            train(
+                points,
+                num_epochs=4,
+                callbacks=lambda: [Decay()],
+                optimizer=optimizer,
+                checkpoint_steps=5,
+                output=output,
+                **options,
+            )
+        rates.append(float(optimizer.learning_rate.numpy()))
+    assert rates[0] == rates[1]
+    assert parameters("cut/model") == parameters("whole/model")
+    whole, cut = (Checkpoints(place(f"{o}/checkpoints")).require_latest() for o in ("whole", "cut"))
+    assert whole.tensors.keys() == cut.tensors.keys()
+    for name, value in whole.tensors.items():
+        np.testing.assert_array_equal(value, cut.tensors[name], err_msg=name)
+
+
+class Raw(keras.layers.Layer):
+    """Keeps state in variables that Keras does not know."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = tf.Variable(0.0, trainable=False)
+        self.generator = tf.random.Generator.from_seed(3)
+
+    def call(self, inputs: Any, training: bool = False) -> Any:
+        if training:
+            self.count.assign_add(1.0)
+            inputs = inputs + 0.1 * self.generator.normal(tf.shape(inputs))
+        return inputs * (1.0 + 0.01 * self.count)
+
+
+def raw_model() -> keras.Model:
+    inputs = keras.Input((4,))
+    return keras.Model(inputs, keras.layers.Dense(1)(Raw()(inputs)))
+
+
+def test_variables_that_keras_does_not_know_are_kept(points: Any) -> None:
+    whole = train(points, raw_model, num_epochs=2, output="whole")
+    train(points, raw_model, num_epochs=2, output="cut", max_step=7, checkpoint_steps=7)
+    train(points, raw_model, num_epochs=2, output="cut", resume=True)
+    assert parameters("cut/model") == parameters("whole/model")
+    again = elasticdl.evaluate(
+        raw_model, points, loss="mse", eval_metrics_fn=["mae"], trained_model="whole"
+    )
+    assert again.metrics == pytest.approx(whole.metrics, abs=1e-6)
+
+
+def test_a_checkpoint_dir_with_checkpoints_of_another_run_is_refused(points: Any) -> None:
+    options = {"checkpoint_steps": 5, "checkpoint_dir": "kept"}
+    train(points, output="first", **options)
+    with pytest.raises(OutputExists, match="holds checkpoints of another run, step-00000010"):
+        train(points, output="second", seed=9, **options)
+    train(points, output="second", seed=9, max_step=5, overwrite=True, **options)
+    assert [p.name for p in Path("kept").iterdir()] == ["step-00000005"]
+    with pytest.raises(InvalidValue, match=r"of another run: its seed is 9, that of first is 5"):
+        train(points, output="first", resume=True, **options)
+
+
+def test_one_checkpoint_can_be_named_to_start_from(points: Any) -> None:
+    train(points, output="run", checkpoint_steps=5)
+    for path in ("run", "run/checkpoints", "run/checkpoints/step-00000010"):
+        train(points, output="other", overwrite=True, checkpoint_dir_for_init=path)
+    with pytest.raises(NotFound, match="it does not exist"):
+        train(points, output="third", checkpoint_dir_for_init="nowhere")
 
 
 def test_plain_attributes_come_back_as_they_were() -> None:

@@ -16,10 +16,10 @@ from typing import Any
 from upath import UPath
 
 from elasticdl.artifacts.tensors import checksum, save_tensors
-from elasticdl.errors import CorruptData, NotFound, reason
+from elasticdl.errors import CorruptData, NotFound, OutputExists, reason
 from elasticdl.storage import children, new_directory, remove, storage_errors
 
-__all__ = ["Checkpoint", "Checkpoints"]
+__all__ = ["Checkpoint", "Checkpoints", "find_checkpoint"]
 
 VERSION = 1
 TENSORS = "tensors.safetensors"
@@ -67,6 +67,21 @@ class Checkpoints:
     def _paths(self) -> list[UPath]:
         return [path for path in children(self._directory) if path.name.startswith("step-")]
 
+    def check_empty(self) -> None:
+        """Refuse a directory with the checkpoints of another run: a resume would take them for its own."""
+        with storage_errors(self._directory, doing="read"):
+            found = self._paths()
+        if found:
+            raise OutputExists(
+                f"The checkpoint_dir {self._directory} holds checkpoints of another run, {found[-1].name} "
+                "for one. Give another --checkpoint_dir, or replace them with --overwrite."
+            )
+
+    def clear(self) -> None:
+        """Remove all checkpoints."""
+        for path in self._paths():
+            remove(path)
+
     def latest(self) -> tuple[Checkpoint | None, list[str]]:
         """The newest checkpoint that is whole, and what was wrong with newer ones."""
         faults: list[str] = []
@@ -108,8 +123,29 @@ class Checkpoints:
             raise
         except FileNotFoundError as error:
             raise CorruptData(f"The checkpoint {path} is not whole: a file is missing.") from error
-        except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
-            raise CorruptData(f"The checkpoint {path} is damaged: {reason(error)}.") from error
+        except OSError as error:
+            raise CorruptData(f"The checkpoint {path} cannot be read: {reason(error)}.") from error
+        except (ValueError, KeyError, TypeError, AttributeError, SafetensorError) as error:
+            raise CorruptData(
+                f"The checkpoint {path} is damaged: it does not hold what a checkpoint holds."
+            ) from error
+
+
+def find_checkpoint(path: UPath) -> Checkpoint:
+    """A checkpoint, or the newest whole one of a directory of them or of a run."""
+    with storage_errors(path, doing="read"):
+        names = {child.name for child in children(path)}
+        exists = path.exists()
+    if not names:
+        what = "is empty" if exists else "does not exist"
+        raise NotFound(
+            f"There is no checkpoint in {path}: it {what}. Give a run that saved some, with "
+            "--checkpoint_steps=N."
+        )
+    if MANIFEST in names:
+        return Checkpoints.read(path)
+    inside = path / "checkpoints"
+    return Checkpoints(inside if inside.name in names else path).require_latest()
 
 
 def _digest(manifest: Mapping[str, Any]) -> str:

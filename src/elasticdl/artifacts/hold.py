@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -51,7 +52,9 @@ class Hold:
             self._ended.set()
             self._thread.join()
             self._thread = None
-            with storage_errors(self._file):
+            with contextlib.suppress(
+                Exception
+            ):  # it grows old by itself, and there may be worse to tell
                 self._file.unlink(missing_ok=True)
 
     def _take_local(self) -> None:

@@ -13,6 +13,9 @@ from elasticdl.errors import reason
 __all__ = ["checksum", "save_tensors"]
 
 
+_PREFIX = "Error while serializing: I/O error: "
+
+
 def save_tensors(path: Path, tensors: Mapping[str, Any]) -> None:
     """Write them. The library has words for what a disk refuses and no number: it gets one here."""
     from safetensors import SafetensorError
@@ -22,7 +25,7 @@ def save_tensors(path: Path, tensors: Mapping[str, Any]) -> None:
         save_file(dict(tensors), path)
     except SafetensorError as error:
         number = errno.ENOSPC if "No space" in str(error) else errno.EIO
-        raise OSError(number, reason(error)) from error
+        raise OSError(number, reason(error).removeprefix(_PREFIX)) from error
 
 
 def checksum(path: Path) -> str:

@@ -11,7 +11,7 @@ from elasticdl.data.files import File
 from elasticdl.errors import DataError, NotFound, StorageFailure, near_match, reason
 from elasticdl.storage import file_system
 
-__all__ = ["expand"]
+__all__ = ["absolute", "expand"]
 
 
 def expand(text: str, *, recursive: bool = False) -> list[File]:
@@ -32,6 +32,18 @@ def expand(text: str, *, recursive: bool = False) -> list[File]:
     if not files:
         raise NotFound(f"No data: the path {text!r} is empty. Give a file, directory or glob.")
     return list(files.values())
+
+
+def absolute(text: str) -> str:
+    """The same names from any working directory; addresses stay as they are.
+
+    >>> absolute("/data/a.csv,gs://bucket/*.csv")
+    '/data/a.csv,gs://bucket/*.csv'
+    """
+    return ",".join(
+        piece if "://" in piece or "::" in piece else os.path.abspath(os.path.expanduser(piece))
+        for piece in _pieces(text)
+    )
 
 
 def _pieces(text: str) -> Iterator[str]:
@@ -82,6 +94,8 @@ def _expand_one(url: str, recursive: bool) -> list[File]:
         if fs.exists(path):
             return [_file(fs, fs.info(path))]
         infos = [info for pattern in _braces(path) for info in _glob(fs, pattern)]
+    except FileNotFoundError as e:
+        raise NotFound(f"There is no {url!r}: {reason(e)}. Check the path.") from e
     except OSError as e:
         raise StorageFailure(f"Cannot list {url}: {reason(e)}. Check its permissions.") from e
     if not infos:

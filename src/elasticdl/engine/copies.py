@@ -67,8 +67,10 @@ def _dtype(variable: keras.Variable) -> Any:
 
 def _copy(variable: keras.Variable, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     import numpy as np
+    import tensorflow as tf
 
-    tensor = variable.value.read_value()  # shares memory with the variable until it is assigned to
+    own = variable if isinstance(variable, tf.Variable) else variable.value
+    tensor = own.read_value()  # shares memory with the variable until it is assigned to
     try:
         source: Any = np.asarray(memoryview(tensor))
     except (

@@ -7,6 +7,7 @@ time it is built. Here the numbers are counted anew for each model, in the order
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -28,9 +29,23 @@ def name_variables(
         name = names.of(variable.path)
         _add(named, f"model/{name}", variable)
         flat[variable.path.replace("/", "_")] = name.replace("/", "_")
+    for path, variable in _unknown_to_keras(model):
+        _add(named, f"model/{names.of(path)}", variable)
     for variable in optimizer.variables if optimizer is not None else ():
         _add(named, f"optimizer/{_slot(variable.path, flat)}", variable)
     return named
+
+
+def _unknown_to_keras(model: keras.Model) -> Iterator[tuple[str, Any]]:
+    """Variables of TensorFlow's own in a layer's attributes: Keras neither saves nor lists them."""
+    import tensorflow as tf
+
+    for layer in model._flatten_layers():
+        for attribute, value in vars(layer).items():
+            if isinstance(value, tf.random.Generator):
+                value = value.state
+            if isinstance(value, tf.Variable):
+                yield f"{layer.path}/{attribute}", value
 
 
 class _Names:

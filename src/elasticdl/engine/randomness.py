@@ -19,6 +19,9 @@ def seed_everything(seed: int) -> None:
     import keras
 
     keras.utils.set_random_seed(seed & 0x7FFFFFFF)
+    state = random.getstate()
+    _keras_state()  # it is made when first asked for, with a number that Python's generator gives
+    random.setstate(state)
 
 
 def save_random_state() -> dict[str, np.ndarray[Any, Any]]:

@@ -57,6 +57,8 @@ class TrainingModel:
         if self._optimizer is not None or loss is not None:
             self.model.compile(optimizer=self._optimizer, loss=loss)
         if self._optimizer is not None:
+            # With mixed precision Keras puts one that scales the loss around it.
+            self._optimizer = self.model.optimizer
             self._optimizer.build(self.model.trainable_variables)
 
     @property

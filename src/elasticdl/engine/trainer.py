@@ -58,6 +58,7 @@ class Progress:
     epoch_examples: int = 0
     epoch_loss_sum: float = 0.0
     history: dict[str, list[float]] = field(default_factory=dict)
+    epoch_begun: bool = False
     evaluated_at: int = -1
     metrics: dict[str, float] = field(default_factory=dict)
 
@@ -85,7 +86,7 @@ class Trainer:
         self.progress = Progress()
         self.stop_reason = ""
         self._saved_at = 0
-        self._remembered: tuple[dict[str, Any], list[dict[str, Any]]] | None = None
+        self._restored: tuple[dict[str, Any], dict[str, Any]] | None = None
         self._training = training
         self._step = TrainStep(training)
         self._pipeline = pipeline
@@ -104,8 +105,8 @@ class Trainer:
     def train(self) -> None:
         """Run until all epochs are done or something asks to stop."""
         self._callbacks.train_begin()
-        if self._remembered is not None:  # a callback starts anew when training begins
-            self._callbacks.restore(*self._remembered)
+        if self._restored is not None:  # what callbacks changed as the training begins is not new
+            self._take_over(*self._restored)
         while not self._ledger.is_done and not self._should_stop():
             self._run_epoch()
         if self.stop_reason != "interrupted":
@@ -123,7 +124,9 @@ class Trainer:
 
     def _run_epoch(self) -> None:
         epoch = self._ledger.epoch
-        self._callbacks.epoch_begin(epoch)
+        if not self.progress.epoch_begun:
+            self._callbacks.epoch_begin(epoch)
+            self.progress.epoch_begun = True
         while lease := self._ledger.lease():
             self._run_lease(lease)
             if self._should_stop() and not self._may_end_epoch():
@@ -248,14 +251,18 @@ class Trainer:
 
     def restore(self, tensors: dict[str, Any], state: dict[str, Any]) -> None:
         """Go on from a checkpoint."""
-        own = {n: v for n, v in tensors.items() if n.startswith(("model/", "optimizer/"))}
-        self._training.load(own)
+        self._take_over(tensors, state)
         self._ledger.restore(state["ledger"])
         self.progress = Progress(**state["progress"])
         self._saved_at = self.progress.step
-        self._remembered = (tensors, state["callbacks"])
+        self._restored = (tensors, state)
         if self.best is not None:
             self.best.restore(tensors, state.get("best"))
+
+    def _take_over(self, tensors: dict[str, Any], state: dict[str, Any]) -> None:
+        own = {n: v for n, v in tensors.items() if n.startswith(("model/", "optimizer/"))}
+        self._training.load(own)
+        self._callbacks.restore(tensors, state["callbacks"])
         restore_random_state(tensors)
 
     @property
@@ -306,6 +313,7 @@ class Trainer:
         logs = self._note_history()
         self._emit("epoch", epoch=epoch, **logs)
         self.progress.epoch_examples, self.progress.epoch_loss_sum = 0, 0.0
+        self.progress.epoch_begun = False
         self._callbacks.epoch_end(epoch, dict(logs))
 
     def _note_history(self) -> dict[str, float]:

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from elasticdl.artifacts.bare_model import load_bare_model
-from elasticdl.artifacts.checkpoint import Checkpoints
-from elasticdl.artifacts.run_directory import RunDirectory
+from elasticdl.artifacts.checkpoint import find_checkpoint
 from elasticdl.artifacts.stored_model import load_parameters
 from elasticdl.contract.load import load_spec
 from elasticdl.contract.mode import Mode
@@ -31,7 +30,7 @@ from elasticdl.errors import DataError, InvalidValue
 from elasticdl.job.config import JobConfig
 from elasticdl.quiet import load_tensorflow
 from elasticdl.runtime.debug import debugging
-from elasticdl.storage import children, place
+from elasticdl.storage import place
 
 __all__ = [
     "check_given",
@@ -198,9 +197,7 @@ def start_from(config: JobConfig, objects: Mapping[str, Any], training: Training
     import keras
 
     if config.checkpoint_dir_for_init:
-        given = place(config.checkpoint_dir_for_init)
-        inside = RunDirectory(given).checkpoints
-        checkpoint = Checkpoints(inside if children(inside) else given).require_latest()
+        checkpoint = find_checkpoint(place(config.checkpoint_dir_for_init))
         training.load(checkpoint.tensors, only_model=True)
     elif config.trained_model:
         # Without a name or an object, the model was read whole, with its weights.

@@ -137,7 +137,7 @@ def _refuse_lost_objects(
 
 
 def restore(
-    trainer: Trainer, store: Checkpoints, directory: RunDirectory, num_epochs: int, emit: Emit
+    trainer: Trainer, store: Checkpoints, directory: RunDirectory, config: JobConfig, emit: Emit
 ) -> None:
     """Go on from the newest checkpoint that is whole; a run that was stopped before one, from its start."""
     checkpoint, faults = store.latest()
@@ -152,6 +152,12 @@ def restore(
             )
         emit("warning", message=f"The run starts from its beginning: {known}.")
         return
+    if checkpoint.state["seed"] != config.seed:
+        raise InvalidValue(
+            f"The checkpoint {checkpoint.path} is of another run: its seed is {checkpoint.state['seed']}, "
+            f"that of {directory.path} is {config.seed}. Give the --checkpoint_dir of this run."
+        )
+    num_epochs = config.num_epochs
     ledger = checkpoint.state["ledger"]
     epoch, begun = ledger["epoch"], bool(ledger["applied"] or ledger["started"])
     if epoch + begun > num_epochs:

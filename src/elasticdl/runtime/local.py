@@ -41,6 +41,11 @@ def train(config: JobConfig, objects: Mapping[str, Any]) -> Result:
     directory = _output(config)
     directory.check(resume=config.resume, overwrite=config.overwrite)
     config = earlier.complete(config, directory)
+    store = Checkpoints(
+        place(config.checkpoint_dir or directory.checkpoints), keep=config.keep_checkpoint_max
+    )
+    if config.checkpoint_dir and not config.resume and not config.overwrite:
+        store.check_empty()
     assembly.check_given(config, objects, "training_data")
     with Interrupt() as interrupt, assembly.started(config):
         spec = assembly.load(config, objects)
@@ -69,7 +74,7 @@ def train(config: JobConfig, objects: Mapping[str, Any]) -> Result:
             with (
                 assembly.make_evaluator(config, training, validation, best) as evaluator,
                 directory.held(resume=config.resume, job=config.to_json()),
-                _Run(config, directory, interrupt) as run,
+                _Run(config, directory, store, interrupt) as run,
             ):
                 trainer = Trainer(
                     training,
@@ -101,13 +106,18 @@ def train(config: JobConfig, objects: Mapping[str, Any]) -> Result:
 class _Run:
     """A training that is written down: its events, its checkpoints, its end."""
 
-    def __init__(self, config: JobConfig, directory: RunDirectory, interrupt: Interrupt) -> None:
+    def __init__(
+        self,
+        config: JobConfig,
+        directory: RunDirectory,
+        store: Checkpoints,
+        interrupt: Interrupt,
+    ) -> None:
         self.status = "failed"
         self._interrupt = interrupt
         self._config = config
         self._directory = directory
-        checkpoints = place(config.checkpoint_dir or directory.checkpoints)
-        self._store = Checkpoints(checkpoints, keep=config.keep_checkpoint_max)
+        self._store = store
         self._writing = Background()
         self._mirror = Mirror()
         curves = place(config.tensorboard_log_dir or directory.tensorboard)
@@ -128,7 +138,9 @@ class _Run:
         """From the start, or from where the run left off, to a saved model or a last checkpoint."""
         config = self._config
         if config.resume:
-            earlier.restore(trainer, self._store, self._directory, config.num_epochs, self.emit)
+            earlier.restore(trainer, self._store, self._directory, config, self.emit)
+        else:
+            self._store.clear()
         self.emit(
             "run_started",
             command="train",
@@ -184,7 +196,8 @@ class _Run:
 
     def save(self, step: int, tensors: dict[str, Any], state: dict[str, Any]) -> None:
         """A checkpoint: written in the background, told of when it is there."""
-        state = json.loads(json.dumps(state))  # a copy: the training goes on
+        # A copy, since the training goes on; and the seed, by which a run is known.
+        state = json.loads(json.dumps({**state, "seed": self._config.seed}))
 
         def write() -> None:
             path = self._store.save(step, tensors, state)
