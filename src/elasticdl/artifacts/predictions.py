@@ -3,10 +3,11 @@
 <output>/                  a directory of parts, or for a file <output>.parts/ until all are there
   .prediction.json         what is predicted, with which model: the parts belong to it
   part-00000.parquet       the predictions of the first lease; its name says that it is whole
+  .part-00000.json         its size and checksum
   ...
 
 A part is written under a hidden name, synced and renamed. So a prediction that was killed goes on with the
-parts that are not there, and no record is predicted twice or left out.
+parts that are not there or are no longer what was written, and no record is predicted twice or left out.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import IO, Any, Protocol
 from upath import UPath
 
 from elasticdl.artifacts.hold import Hold
+from elasticdl.artifacts.part_sums import Sum, fault_of, read_sums, sum_of, write_sum
 from elasticdl.errors import CorruptData, InvalidValue, NotFound, OutputExists
 from elasticdl.storage import children, is_local, remove, storage_errors, write_file
 
@@ -62,6 +64,9 @@ class Predictions:
         self._is_file = is_file
         self.parts = output.with_name(f"{output.name}.parts") if is_file else output
         self._hold = Hold(self.parts)
+        self._sums: dict[int, Sum] = {}
+        self.faults: list[str] = []
+        """What a user should know of parts that are made again."""
 
     @property
     def _state(self) -> UPath:
@@ -92,24 +97,24 @@ class Predictions:
         if resume or overwrite:
             self._refuse_foreign(begun, names)
         elif begun or (exists and (self._is_file or names)):
-            held = self._held_now(begun)
+            held = self._held_now(begun, names)
             raise OutputExists(
-                f"The output {self.output} {held}. {self._advice(begun, names)}or give another --output."
+                f"The output {self.output} {held}. {self._advice(begun)}or give another --output."
             )
 
-    def _held_now(self, begun: bool) -> str:
+    def _held_now(self, begun: bool, names: list[str]) -> str:
         if not begun:
-            return "exists" if self._is_file else "holds other files"
+            return "exists" if self._is_file else f"holds other files ({', '.join(names[:5])})"
         return (
             "holds a prediction" if self.read().get("completed") else "holds a part of a prediction"
         )
 
-    def _advice(self, begun: bool, names: list[str]) -> str:
+    def _advice(self, begun: bool) -> str:
         if begun:
             return "Go on with it with --resume, replace it with --overwrite, "
         if self._is_file:
             return "Replace it with --overwrite, "
-        return f"({', '.join(names[:5])}). Give a directory that is empty, "
+        return "Give a directory that is empty, "
 
     def _refuse_foreign(self, begun: bool, names: list[str]) -> None:
         """What we did not write is not ours to remove."""
@@ -173,16 +178,32 @@ class Predictions:
         write_file(self._state, json.dumps(state, indent=2, default=str).encode() + b"\n")
 
     def done(self) -> set[int]:
-        """The numbers of the parts that are there."""
+        """The numbers of the parts that are there and are what was written; `faults` tells of the others."""
         with storage_errors(self.parts, doing="look into"):
             names = [child.name for child in children(self.parts)]
-        numbers = (name.removeprefix("part-").removesuffix(self._format.suffix) for name in names)
-        return {int(number) for number in numbers if number.isdigit()}
+            numbers = (n.removeprefix("part-").removesuffix(self._format.suffix) for n in names)
+            there = [int(number) for number in numbers if number.isdigit()]
+            self._sums = read_sums(self.parts, there)
+            faults = {n: self._fault(n, thoroughly=True) for n in there}
+        wrong = {number: fault for number, fault in faults.items() if fault}
+        self.faults = [
+            f"{self._part(number)} was altered: {fault}. It is made again."
+            for number, fault in wrong.items()
+        ]
+        return set(there) - set(wrong)
+
+    def _fault(self, number: int, *, thoroughly: bool) -> str | None:
+        return fault_of(self._part(number), self._sums.get(number), thoroughly=thoroughly)
 
     @contextmanager
     def part(self, number: int) -> Iterator[IO[bytes]]:
         """A file that becomes part `number` at a clean end."""
-        with _new_file(self._part(number)) as file:
+
+        def note(file: Path) -> None:
+            self._sums[number] = sum_of(file)
+            write_sum(self.parts, number, self._sums[number])
+
+        with _new_file(self._part(number), note) as file:
             yield file
 
     def _part(self, number: int) -> UPath:
@@ -194,6 +215,7 @@ class Predictions:
             state = self.read()
             self._write_state(state["job"], state["options"], completed=True)
             return
+        self._check_sizes(num_parts)
         parts = (self._part(number) for number in range(num_parts))
         with _new_file(self.output) as file, storage_errors(self.output):
             self._format.join(_opened(parts), file)
@@ -201,6 +223,16 @@ class Predictions:
         remove(self._state)
         self._hold.release()
         remove(self.parts)
+
+    def _check_sizes(self, num_parts: int) -> None:
+        for number in range(num_parts):
+            with storage_errors(self.parts, doing="read"):
+                fault = self._fault(number, thoroughly=False)
+            if fault:
+                raise CorruptData(
+                    f"{self._part(number)} was altered while the others were made: {fault}. Make it again "
+                    "with --resume."
+                )
 
 
 def _opened(parts: Iterable[UPath]) -> Iterator[IO[bytes]]:
@@ -210,8 +242,13 @@ def _opened(parts: Iterable[UPath]) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def _new_file(final: UPath) -> Iterator[IO[bytes]]:
-    """A local file to write to, which at a clean end is `final`. What the body raises is its own."""
+def _new_file(
+    final: UPath, note: Callable[[Path], None] = lambda file: None
+) -> Iterator[IO[bytes]]:
+    """A local file to write to, which at a clean end is noted and then is `final`.
+
+    What the body raises is its own.
+    """
     with storage_errors(final):
         file, finish = _aside(final)
     try:
@@ -220,6 +257,7 @@ def _new_file(final: UPath) -> Iterator[IO[bytes]]:
             file.flush()
             os.fsync(file.fileno())
             file.close()
+            note(Path(file.name))
             finish()
     finally:
         with contextlib.suppress(OSError):  # a full disk refuses the rest once more

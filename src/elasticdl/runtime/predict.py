@@ -11,6 +11,7 @@ from typing import Any
 from elasticdl.artifacts.stored_model import find_trained_model, is_bare
 from elasticdl.contract.mode import Mode
 from elasticdl.data.ledger import Ledger
+from elasticdl.data.stamps import stamp
 from elasticdl.engine.predictor import Predictor
 from elasticdl.engine.state import TrainingModel
 from elasticdl.errors import InvalidValue
@@ -18,6 +19,7 @@ from elasticdl.job.config import JobConfig
 from elasticdl.runtime import assembly, earlier
 from elasticdl.runtime.columns import open_like_training, telling_what_is_missing
 from elasticdl.runtime.interrupt import Interrupt
+from elasticdl.runtime.predict_inputs import data_files, from_anywhere, refuse_inputs
 from elasticdl.runtime.predict_job import fingerprint, open_output, resumed
 from elasticdl.runtime.predict_sinks import FileSink, MemorySink, ProcessorSink, Sink
 from elasticdl.runtime.result import Result
@@ -42,7 +44,10 @@ def predict(config: JobConfig, objects: Mapping[str, Any], *, collect: bool = Fa
         config = resumed(config, output)
     if config.model_zoo:
         config = earlier.with_zoo(config)  # what is written down names a commit, and no credentials
-    asked = config
+    asked, files = config, data_files(config, objects)
+    if output is not None:
+        refuse_inputs(config, objects, output.files, files)
+    read = stamp(files)
     config, columns = _prepared(config, objects)
     with Interrupt() as interrupt, assembly.started(config):
         _check_weights(config, objects)
@@ -60,8 +65,10 @@ def predict(config: JobConfig, objects: Mapping[str, Any], *, collect: bool = Fa
             if spec.prediction_processor is not None:
                 sinks.append(ProcessorSink(spec.prediction_processor(), predictor.form))
             if output is not None:
-                job = fingerprint(config, source.shards, training, predictor.schema, output.format)
-                sinks.append(FileSink(output, job, asked, predictor.schema))
+                schema, format_ = predictor.schema, output.format
+                job = fingerprint(config, source.shards, read, training, schema, format_)
+                asked = from_anywhere(asked, own_reader=spec.data_reader is not None)
+                sinks.append(FileSink(output, job, asked, schema))
             memory = MemorySink(predictor.form, predictor.schema)
             run = _Run(config, predictor, ledger, sinks or [memory], interrupt)
             run.predict()
@@ -137,6 +144,8 @@ class _Run:
                 sink.begin()
             events.emit("run_started", command="predict", records=total)
             self._skip(self.sinks[-1].done())
+            for fault in self.sinks[-1].faults:
+                events.emit("warning", message=fault)
             self.interrupt.listen()
             self._run_leases()
             if self.status == "completed":

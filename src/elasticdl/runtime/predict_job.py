@@ -84,22 +84,32 @@ def resumed(config: JobConfig, output: Output) -> JobConfig:
 def fingerprint(
     config: JobConfig,
     shards: Sequence[Shard],
+    files: str,
     training: TrainingModel,
     schema: Mapping[str, ArraySpec],
     format_: WriterFormat,
 ) -> dict[str, Any]:
-    """What must be the same for parts to belong together."""
+    """What must be the same for parts to belong together.
+
+    Args:
+      files: the stamp of the data's files.
+    """
     records = sum(shard.num_records for shard in shards)
     names = "\n".join(f"{shard.name}\t{shard.num_records}" for shard in shards)
     return {
-        "data": f"{records} records in {len(shards)} shards, {shards[0].name} the first "
-        f"({_digest(names.encode())})",
+        "data": f"{_counted(records, 'record')} in {_counted(len(shards), 'shard')}, {shards[0].name} the "
+        f"first ({_digest(names.encode())})",
+        "data's content": files,
         "model": _digest(*_bytes_of(training)),
         "minibatch_size": config.minibatch_size,
         "num_minibatches_per_task": config.num_minibatches_per_task,
         "format": format_.name,
         "outputs": {name: f"{spec.dtype} {list(spec.shape)}" for name, spec in schema.items()},
     }
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _bytes_of(training: TrainingModel) -> list[bytes]:

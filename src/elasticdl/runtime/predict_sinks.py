@@ -6,7 +6,7 @@ The last sink of a run decides which leases are done; the ones before it are tol
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -40,6 +40,10 @@ class Sink(Protocol):
     def part(self, number: int) -> AbstractContextManager[Take]:
         """Takes the blocks of a lease; they count at a clean end."""
 
+    @property
+    def faults(self) -> Sequence[str]:
+        """What a user should know of what was done before."""
+
     def complete(self, num_parts: int) -> None: ...
 
     def end(self) -> None: ...
@@ -47,6 +51,8 @@ class Sink(Protocol):
 
 class _Plain:
     """A sink that keeps nothing from before."""
+
+    faults: Sequence[str] = ()
 
     def begin(self) -> None:
         pass
@@ -85,6 +91,10 @@ class FileSink:
 
     def done(self) -> set[int]:
         return self._output.files.done()
+
+    @property
+    def faults(self) -> Sequence[str]:
+        return self._output.files.faults
 
     @contextmanager
     def part(self, number: int) -> Iterator[Take]:
