@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import tensorflow as tf
 
 import elasticdl
 from elasticdl.artifacts.bare_model import load_bare_model
-from elasticdl.errors import ContractError, CorruptData, InvalidValue
+from elasticdl.errors import ContractError, CorruptData, DataError, InvalidValue
 from elasticdl.storage import place
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
@@ -115,9 +116,83 @@ def test_python_in_a_saved_model_is_refused_unless_it_is_trusted() -> None:
 
     module.serve = serve
     tf.saved_model.save(module, "code", signatures={"serving_default": serve})
-    with pytest.raises(InvalidValue, match=r"calls Python code \(\w*PyFunc\w*\).*--trust"):
+    with pytest.raises(
+        InvalidValue, match=r"runs code or touches files.*\(\w*PyFunc\w*\).*--trust"
+    ):
         loss_of("code")
     assert loss_of("code", trust=True) >= 0
+
+
+def saved_with(path: str, effect: Any, *held: Any) -> None:
+    """A SavedModel that does something on the way."""
+    module = tf.Module()
+    module.held = held
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 2], tf.float32, name="inputs")])
+    def serve(inputs: Any) -> Any:
+        made = effect()
+        made = [] if made is None else [made]
+        with tf.control_dependencies(made):
+            return {"output_0": inputs[:, :1] + 0.0}
+
+    module.serve = serve
+    tf.saved_model.save(module, path, signatures={"serving_default": serve})
+
+
+@pytest.mark.parametrize(
+    ("name", "effect"),
+    [
+        ("WriteFile", lambda: tf.io.write_file("written", "x")),
+        ("ReadFile", lambda: tf.io.read_file("secret")),
+        ("MatchingFiles", lambda: tf.io.matching_files("/etc/*")),
+        ("SaveV2", lambda: tf.raw_ops.SaveV2(
+            prefix="written", tensor_names=["a"], shape_and_slices=[""], tensors=[tf.ones(1)])),
+        ("RestoreV2", lambda: tf.raw_ops.RestoreV2(
+            prefix="secret", tensor_names=["a"], shape_and_slices=[""], dtypes=[tf.float32])[0]),
+        ("PrintV2", lambda: tf.print("x", output_stream="file://written")),
+        ("TextLineDataset", lambda: tf.data.TextLineDataset("secret").reduce(0, lambda n, _: n + 1)),
+    ],
+)  # fmt: skip
+def test_graph_that_touches_files_is_refused_unless_it_is_trusted(name: str, effect: Any) -> None:
+    Path("secret").write_text("x")
+    saved_with("saved", effect)
+    with pytest.raises(InvalidValue, match=rf"touches files when it is used \(.*{name}.*--trust"):
+        loss_of("saved")
+    assert not list(Path().glob("written*"))
+
+
+def test_graph_that_touches_files_is_used_by_those_who_trust_it() -> None:
+    saved_with("saved", lambda: tf.io.write_file("written", "x"))
+    assert loss_of("saved", trust=True) >= 0
+    assert Path("written").read_text() == "x"
+
+
+def test_table_of_the_models_own_assets_is_no_reason_to_refuse() -> None:
+    Path("words.txt").write_text("a\nb\n")
+    whole, index = tf.lookup.TextFileIndex.WHOLE_LINE, tf.lookup.TextFileIndex.LINE_NUMBER
+    words = tf.lookup.TextFileInitializer("words.txt", tf.string, whole, tf.int64, index)
+    table = tf.lookup.StaticHashTable(words, -1)
+    saved_with("saved", lambda: table.lookup(tf.constant(["b"])), table)
+    Path("words.txt").unlink()
+    assert loss_of("saved") == pytest.approx(error_of(lambda x: x[:, :1]), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("features", "said"),
+    [
+        (np.ones((30, 3), "float32"), r"takes float32 \[any, 2\], and the data gives float32 \[\d+, 3\]"),
+        (np.array([["a", "b"]] * 30), r"takes float32 \[any, 2\], and the data gives string"),
+    ],
+)  # fmt: skip
+def test_features_that_do_not_fit_a_graph_are_told(features: Any, said: str) -> None:
+    make_model().export("saved", verbose=False)
+    with pytest.raises(DataError, match=said):
+        loss_of_data("saved", features)
+
+
+def loss_of_data(path: str, features: Any) -> float:
+    options: dict[str, Any] = {"loss": "mse", "log_level": "WARNING"}
+    return elasticdl.evaluate(data=(features, Y), trained_model=path, **options).metrics["loss"]
 
 
 def test_code_that_old_keras_left_in_a_saved_model_is_refused() -> None:
@@ -131,8 +206,15 @@ def test_files_that_are_torn_are_told() -> None:
     model = make_model()
     model.save("some.keras")
     Path("torn.keras").write_bytes(Path("some.keras").read_bytes()[:-100])
-    with pytest.raises(CorruptData, match=r"torn\.keras is not a whole Keras file"):
+    with pytest.raises(CorruptData, match=r"torn\.keras is not a whole Keras file: it was cut off"):
         loss_of("torn.keras")
+    Path("text.keras").write_text("hello")
+    with pytest.raises(CorruptData, match=r"text\.keras is not a whole .*: it is no zip archive"):
+        loss_of("text.keras")
+    with zipfile.ZipFile("other.keras", "w") as archive:
+        archive.writestr("a.txt", "a")
+    with pytest.raises(CorruptData, match=r"a zip archive without a model's config\.json"):
+        loss_of("other.keras")
     model.export("saved", verbose=False)
     graph = Path("saved/saved_model.pb")
     graph.write_bytes(graph.read_bytes()[:-100])

@@ -1,26 +1,26 @@
 """A Keras file or a SavedModel as a Keras model, without the code that made it and without running any.
 
-Both formats can carry Python code. It is refused unless the user trusts the file.
+Both formats can carry code. It is refused unless the user trusts the file.
 """
 
 from __future__ import annotations
 
 import re
+import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from elasticdl.artifacts.export import feature_names, quiet_saving
+from elasticdl.artifacts.graph_ops import unsafe_operations
 from elasticdl.artifacts.trained_model import KERAS, SAVED_MODEL
 from elasticdl.errors import ContractError, CorruptData, DataError, InvalidValue, reason
 
 if TYPE_CHECKING:
     import keras
 
-__all__ = ["load_bare_model", "load_keras_file", "load_saved_model"]
+__all__ = ["check_keras_file", "load_bare_model", "load_keras_file", "load_saved_model"]
 
 GRAPH = "saved_model.pb"
-_CODE = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
-"""Operations that call Python."""
 _TRUST = "If you trust who made it, add --trust."
 
 
@@ -51,6 +51,7 @@ def load_keras_file(path: Path, *, trust: bool = False) -> keras.Model:
     """The model of a `.keras` file, compiled if the file can say how."""
     import keras
 
+    check_keras_file(path)
     with quiet_saving():
         try:
             return keras.models.load_model(path, safe_mode=not trust)
@@ -59,6 +60,27 @@ def load_keras_file(path: Path, *, trust: bool = False) -> keras.Model:
                 return keras.models.load_model(path, compile=False, safe_mode=not trust)
             except Exception as error:  # of any kind: what is in the file decides
                 raise _explained(path, error) from error
+
+
+def check_keras_file(path: Path) -> None:
+    """Refuse, in words, what is no Keras file whatever its name."""
+    with path.open("rb") as file:
+        start = file.read(8)
+        is_zip = zipfile.is_zipfile(file)
+    if is_zip:
+        with zipfile.ZipFile(path) as archive:
+            if not {"config.json", "metadata.json"} - set(archive.namelist()):
+                return
+        what = "it is a zip archive without a model's config.json and metadata.json"
+    elif not start:
+        what = "it is empty"
+    elif start.startswith(b"PK"):
+        what = "it was cut off, or its end is damaged. Copy it again"
+    elif start.startswith(b"\x89HDF"):
+        what = "it is an HDF5 file. Load it with Keras and save it as .keras"
+    else:
+        what = "it is no zip archive, as Keras files are"
+    raise CorruptData(f"{path} is not a whole Keras file: {what}.")
 
 
 def _explained(path: Path, error: Exception) -> Exception:
@@ -72,7 +94,7 @@ def _explained(path: Path, error: Exception) -> Exception:
             f"{path} needs the Python code of {unknown[1]}, which is not in it. Name the model with "
             "--model_zoo=DIR and --model_def=file.name, or give it in Python with model=."
         )
-    if "zip" in text.lower() or "not accessible" in text or "not found" in text:
+    if "zip" in text.lower() or "crc-32" in text.lower():
         return CorruptData(f"{path} is not a whole Keras file: {reason(error).splitlines()[0]}.")
     return DataError(f"Keras cannot load {path}: {reason(error).splitlines()[0]}.")
 
@@ -99,7 +121,7 @@ def load_saved_model(path: Path, *, trust: bool = False) -> keras.Model:
 
 
 def _refuse_code(path: Path) -> None:
-    """Code that a graph calls, or that Keras left beside it."""
+    """What a graph does beside computing, and code that Keras left beside it."""
     from google.protobuf.message import DecodeError
     from tensorflow.core.protobuf import saved_model_pb2
 
@@ -109,10 +131,11 @@ def _refuse_code(path: Path) -> None:
     except DecodeError as error:
         raise CorruptData(f"The SavedModel {path} is damaged: {GRAPH} cannot be read.") from error
     for graph in saved.meta_graphs:
-        functions = (function.node_def for function in graph.graph_def.library.function)
-        for nodes in (graph.graph_def.node, *functions):
-            if found := next((node.op for node in nodes if node.op in _CODE), None):
-                raise InvalidValue(f"The SavedModel {path} calls Python code ({found}). {_TRUST}")
+        if found := unsafe_operations(graph):
+            raise InvalidValue(
+                f"The SavedModel {path} runs code or touches files when it is used ({', '.join(found)}). "
+                f"{_TRUST}"
+            )
     metadata = path / "keras_metadata.pb"
     if metadata.is_file() and b'"class_name": "Lambda"' in metadata.read_bytes():
         raise InvalidValue(
@@ -158,12 +181,36 @@ def _arguments(features: Any, specs: dict[str, Any], path: Path) -> dict[str, An
             f"{missing[0]} is missing. Give it a dataset function that yields them: --model_zoo=DIR "
             "--dataset_fn=file.function."
         )
-    return {name: _cast(named[name], spec.dtype) for name, spec in specs.items()}
+    return {name: _fitting(named[name], spec, name, path) for name, spec in specs.items()}
 
 
-def _cast(tensor: Any, dtype: Any) -> Any:
+def _fitting(tensor: Any, spec: Any, name: str, path: Path) -> Any:
+    """A feature as the graph takes it; its own words about another would be about the graph."""
     import tensorflow as tf
 
+    if isinstance(tensor, tf.RaggedTensor | tf.SparseTensor):
+        raise _unfit(path, name, spec, f"a {type(tensor).__name__}")
     tensor = tf.convert_to_tensor(tensor)
-    is_number = tensor.dtype.is_floating or tensor.dtype.is_integer
-    return tf.cast(tensor, dtype) if is_number and tensor.dtype != dtype else tensor
+    if _is_number(tensor.dtype) and _is_number(spec.dtype):
+        tensor = tf.cast(tensor, spec.dtype)
+    if tensor.dtype != spec.dtype or not spec.shape.is_compatible_with(tensor.shape):
+        raise _unfit(path, name, spec, f"{tensor.dtype.name} {_shape(tensor.shape)}")
+    return tensor
+
+
+def _is_number(dtype: Any) -> bool:
+    return bool(dtype.is_floating or dtype.is_integer)
+
+
+def _unfit(path: Path, name: str, spec: Any, given: str) -> DataError:
+    return DataError(
+        f"The feature {name} does not fit the SavedModel {path}: it takes {spec.dtype.name} "
+        f"{_shape(spec.shape)}, and the data gives {given}. Give the data that it was made for, or a dataset "
+        "function."
+    )
+
+
+def _shape(shape: Any) -> str:
+    if shape.rank is None:
+        return "of any shape"
+    return f"[{', '.join('any' if size is None else str(size) for size in shape)}]"
