@@ -128,3 +128,13 @@ def test_files_of_another_file_system_are_read() -> None:
         assert source.shards[0].name == "memory:///bucket/train/a.recordio"
         assert read_all(source) == records
     fs.rm("/bucket", recursive=True)
+
+
+def test_a_directory_without_some_of_its_shards_is_refused(tmp_path: Path) -> None:
+    for number in (0, 1, 3):
+        (tmp_path / f"data-{number:05}-of-00004.recordio").write_bytes(b"x")
+    with pytest.raises(DataError, match=r"3 of the 4 shards data-\*: number 2 is missing"):
+        expand(str(tmp_path))
+    assert len(expand(f"{tmp_path}/data-*")) == 3
+    (tmp_path / "data-00002-of-00004.recordio").write_bytes(b"x")
+    assert len(expand(str(tmp_path))) == 4

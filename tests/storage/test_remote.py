@@ -18,7 +18,9 @@ import pytest
 import elasticdl
 from elasticdl.artifacts.checkpoint import Checkpoints
 from elasticdl.artifacts.run_directory import RunDirectory
-from elasticdl.errors import MissingPackage, OutputExists, StorageFailure
+from elasticdl.cli.main import main
+from elasticdl.data.registry import open_source
+from elasticdl.errors import DataError, MissingPackage, OutputExists, StorageFailure
 from elasticdl.storage import children, new_directory, place, remove, write_file
 
 FLAGS: dict[str, Any] = {
@@ -133,6 +135,28 @@ def test_a_directory_that_fails_half_way_is_not_there(remote: str) -> None:
             (aside / f"{text}.txt").write_text(text)
             (aside / "last.txt").write_text(text)
     assert [child.name for child in children(final)] == ["last.txt", "two.txt"]
+
+
+def test_shards_are_prepared_into_a_remote_directory(zoo: Path, remote: str) -> None:
+    (zoo / "linear.py").write_text(
+        (zoo / "linear.py").read_text() + "def prepare_data_for_a_single_file(file, filename):\n"
+        "    yield file.read()\n"
+    )
+    (zoo / "raw").mkdir()
+    for number in range(5):
+        (zoo / "raw" / str(number)).write_text(f"record {number}")
+    flags = [
+        "--model_def=linear.custom_model",
+        "--input=raw",
+        "--records_per_shard=2",
+        "--num_workers=1",
+    ]
+    assert main(["data", "prepare", *flags, f"--output={remote}/shards"]) == 0
+    source = open_source(f"{remote}/shards")
+    assert [shard.num_records for shard in source.shards] == [2, 2, 1]
+    remove(place(source.shards[1].name))
+    with pytest.raises(DataError, match="2 of the 3 shards"):
+        open_source(f"{remote}/shards")
 
 
 def test_checkpoints_beyond_the_number_to_keep_are_removed(remote: str) -> None:

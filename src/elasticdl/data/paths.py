@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +13,8 @@ from elasticdl.errors import DataError, NotFound, StorageFailure, near_match, re
 from elasticdl.storage import file_system
 
 __all__ = ["absolute", "expand"]
+
+_SHARD = re.compile(r"^(.+)-(\d{5})-of-(\d{5})\.")
 
 
 def expand(text: str, *, recursive: bool = False) -> list[File]:
@@ -113,7 +116,24 @@ def _directory(fs: Any, path: str, url: str, recursive: bool) -> list[File]:
     if not infos:
         help_ = f" To read its subdirectories, give {url.rstrip('/')}/*/*." if names else ""
         raise DataError(f"The directory {url} holds no files.{help_}")
+    _check_whole([posixpath.basename(info["name"]) for info in infos], url)
     return [_file(fs, info) for info in sorted(infos, key=lambda info: info["name"])]
+
+
+def _check_whole(names: list[str], url: str) -> None:
+    """Shards say in their names how many there are: fewer were not written to the end."""
+    found: dict[tuple[str, int], set[int]] = {}
+    for name in names:
+        if match := _SHARD.search(name):
+            stem, number, total = match.groups()
+            found.setdefault((stem, int(total)), set()).add(int(number))
+    for (stem, total), numbers in found.items():
+        if missing := sorted(set(range(total)) - numbers):
+            raise DataError(
+                f"The directory {url} holds {len(numbers)} of the {total} shards {stem}-*: number "
+                f"{missing[0]} is missing for one. Were they written to the end? To read those that are "
+                f"there, give {url.rstrip('/')}/{stem}-*."
+            )
 
 
 def _glob(fs: Any, pattern: str) -> list[dict[str, Any]]:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import posixpath
+import shutil
+import tempfile
 import uuid
 from types import TracebackType
 from typing import IO, Any
+
+from fsspec.implementations.local import LocalFileSystem
 
 from elasticdl.data.recordio import COMPRESSIONS, RecordWriter
 from elasticdl.errors import InvalidValue, OutputExists, StorageFailure, nearest, reason
@@ -19,7 +23,9 @@ __all__ = ["ShardWriter"]
 class ShardWriter:
     """Writes shards under hidden names and gives them their own when `commit` is called.
 
-    Leaving the `with` without a commit removes what was written.
+    For a remote directory they are written here and put there at the end: its files have no rename.
+    The names say how many shards there are, so a reader notices when some are not there. Leaving the
+    `with` without a commit removes what was written.
     """
 
     def __init__(self, directory: str, records_per_shard: int, compression: str) -> None:
@@ -28,6 +34,9 @@ class ShardWriter:
                 f"Invalid compression {compression!r}. {nearest(compression, COMPRESSIONS)}"
             )
         self._fs, self._directory = file_system(directory)
+        self._spool = self._directory
+        if not isinstance(self._fs, LocalFileSystem):
+            self._spool = tempfile.mkdtemp(prefix="elasticdl-shards-")
         self._url = directory
         self._records_per_shard = records_per_shard
         self._compression = compression
@@ -67,7 +76,11 @@ class ShardWriter:
             named = []
             for number, path in enumerate(self._pending):
                 name = f"data-{number:05}-of-{total:05}.recordio"
-                self._fs.mv(path, posixpath.join(self._directory, name))
+                target = posixpath.join(self._directory, name)
+                if self._spool == self._directory:
+                    os.rename(path, target)
+                else:
+                    self._fs.put_file(path, target)
                 named.append(posixpath.join(self._url, name))
             self._pending, self._committed = [], True
             return tuple(named)
@@ -82,15 +95,17 @@ class ShardWriter:
             self._file.close()
         for path in self._pending:
             with contextlib.suppress(OSError):
-                self._fs.rm(path)
+                os.unlink(path)
+        if self._spool != self._directory:
+            shutil.rmtree(self._spool, ignore_errors=True)
         if self._created and not self._committed:
             with contextlib.suppress(OSError):
                 self._fs.rmdir(self._directory)
 
     def _begin(self) -> None:
-        path = posixpath.join(self._directory, f"{self._stem}-{len(self._pending):05}")
+        path = os.path.join(self._spool, f"{self._stem}-{len(self._pending):05}")
         self._pending.append(path)
-        self._file = self._fs.open(path, "wb")
+        self._file = open(path, "wb")  # noqa: SIM115
         self._writer = RecordWriter(self._file, self._compression)
 
     def _end(self) -> None:
@@ -98,8 +113,7 @@ class ShardWriter:
             return
         self._writer.close()
         self._file.flush()
-        with contextlib.suppress(OSError, AttributeError):  # a remote file has no descriptor
-            os.fsync(self._file.fileno())
+        os.fsync(self._file.fileno())
         self._file.close()
         self._file = self._writer = None
 
