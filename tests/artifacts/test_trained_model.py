@@ -209,6 +209,8 @@ def change(directory: Path, **fields: Any) -> None:
             "written by ElasticDL 9.9, in version 7 of its format",
         ),
         ({"format_version": 0}, CorruptData, "is not the message of a trained model"),
+        ({"format_version": -1}, CorruptData, "is not the message of a trained model"),
+        ({"params_filename": "../x"}, CorruptData, r"parameters are in \.\./x, which is none of"),
         ({"job": "{"}, CorruptData, "The job in .* is damaged"),
         ({"files": {"../../zoo/x.py": "00"}}, CorruptData, "a file outside of it"),
         ({"files": {"/etc/passwd": "00"}}, CorruptData, "a file outside of it"),
@@ -220,6 +222,14 @@ def test_message_that_cannot_be_used_is_refused(
     change(copied, **fields)
     with pytest.raises(error, match=said):
         evaluate(trained, copied)
+
+
+def test_parameters_are_in_the_file_that_the_message_names(trained: Trained, copied: Path) -> None:
+    (copied / "params.safetensors").rename(copied / "other.safetensors")
+    files = decode((copied / "trained_model.pb").read_bytes(), "x").files
+    names = {name.replace("params.", "other."): digest for name, digest in files.items()}
+    change(copied, params_filename="other.safetensors", files=names)
+    assert evaluate(trained, copied) == evaluate(trained, trained.model)
 
 
 def test_message_that_is_torn_or_missing_is_told(trained: Trained, copied: Path) -> None:

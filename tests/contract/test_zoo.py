@@ -1,5 +1,8 @@
 """Zoo files live in a namespace of their own."""
 
+import importlib
+import json
+import os
 import sys
 import traceback
 from pathlib import Path
@@ -111,6 +114,48 @@ def test_an_import_inside_a_function_works_later(write_zoo: WriteZoo) -> None:
     assert zoo.files == ["m.py"]
     assert function() == 8
     assert zoo.files == ["m.py", "late.py"]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import importlib\nA = importlib.import_module('helper').A",
+        "from importlib import import_module\nA = import_module('helper').A",
+        "import importlib.util\nA = importlib.import_module('helper').A",
+        "import importlib as lib\nA = lib.import_module('shop.part').helper.A",
+        "import importlib\nA = importlib.import_module('.helper', package=__package__).A",
+        "import importlib\nA = importlib.import_module('.part', 'shop').helper.A",
+    ],
+)
+def test_import_module_finds_the_zoo_as_import_does(write_zoo: WriteZoo, code: str) -> None:
+    zoo = write_zoo(
+        {
+            "a.py": code,
+            "helper.py": "A = 3\n",
+            "shop/__init__.py": "",
+            "shop/part.py": "import importlib\nhelper = importlib.import_module('helper')\n",
+        }
+    )
+    assert value(zoo, "a.A") == 3
+    assert "helper" not in sys.modules
+
+
+def test_import_module_of_what_is_installed_is_python_s_own(write_zoo: WriteZoo) -> None:
+    code = """
+        import importlib, importlib.metadata as metadata
+        from importlib.util import find_spec
+        json = importlib.import_module("json")
+        path = importlib.import_module("os.path")
+        reload, version = importlib.reload, metadata.version
+        try:
+            importlib.import_module("nowhere.at_all")
+        except ModuleNotFoundError as error:
+            missing = error.name
+    """
+    module = Zoo(write_zoo({"a.py": code})).find("a.json").module
+    assert (module.json, module.path) == (json, os.path)
+    assert module.missing == "nowhere"
+    assert module.reload is importlib.reload
 
 
 def test_each_reading_runs_the_files_afresh(write_zoo: WriteZoo) -> None:

@@ -66,7 +66,7 @@ class StoredModel:
     @property
     def num_parameters(self) -> int:
         """How many numbers the model was trained to, random states among them; 0 when unknown."""
-        file = self._path(self.message.params_filename or PARAMETERS)
+        file = self._path(self._parameters)
         with storage_errors(self.directory, doing="read"):
             if not file.is_file():
                 return 0
@@ -79,13 +79,19 @@ class StoredModel:
             return 0
         return sum(math.prod(t["shape"]) for n, t in tensors.items() if n != "__metadata__")
 
+    @property
+    def _parameters(self) -> str:
+        return parameters_of(self.message, self.directory)
+
     def fetch(self, *wanted: str) -> Path:
         """A local directory with these files or directories, each file as it was written.
 
         A model that is local stays where it is. From afar, only what is wanted is downloaded, to a
         directory that is removed when the process ends.
         """
-        names = [name for one in wanted for name in self._names(one)]
+        list(self._names(""))  # none of them leads out
+        named = [self._parameters if one == PARAMETERS else one for one in wanted]
+        names = [name for one in named for name in self._names(one)]
         here = Path(str(self.directory)) if is_local(self.directory) else self._download(names)
         for name in names:
             self._check(here, name)
@@ -137,6 +143,17 @@ class StoredModel:
                 )
 
 
+def parameters_of(message: TrainedModel, directory: UPath | Path) -> str:
+    """The file of the parameters: one of those that the message vouches for."""
+    name = message.params_filename or PARAMETERS
+    if name not in message.files:
+        raise CorruptData(
+            f"{directory / MESSAGE} says that the parameters are in {name}, which is none of the trained "
+            f"model's files. {_AGAIN}"
+        )
+    return name
+
+
 def find_trained_model(path: str) -> StoredModel:
     """The trained model, given its directory, the run directory, or a file inside of it."""
     where = place(path)
@@ -164,7 +181,7 @@ def find_trained_model(path: str) -> StoredModel:
 
 def _read(file: UPath) -> TrainedModel:
     message = decode(file.read_bytes(), str(file))
-    if not message.format_version:
+    if message.format_version < 1:
         raise CorruptData(f"{file} is not the message of a trained model. {_AGAIN}")
     if message.format_version > FORMAT_VERSION:
         raise InvalidValue(
@@ -208,9 +225,8 @@ def load_parameters(directory: Path) -> dict[str, Any]:
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
+    file = directory / parameters_of(_read(place(directory / MESSAGE)), directory)
     try:
-        return dict(load_file(directory / PARAMETERS))
+        return dict(load_file(file))
     except (SafetensorError, OSError) as error:
-        raise CorruptData(
-            f"The trained model {directory / PARAMETERS} cannot be read: {error}."
-        ) from error
+        raise CorruptData(f"The trained model {file} cannot be read: {error}.") from error

@@ -2,19 +2,21 @@
 
 Each zoo is a private package in `sys.modules`, served by one finder of ours; `sys.path` is not
 touched. Zoo code imports its neighbours as if the zoo's directory were on the path (`import
-helper`): the modules get a `__builtins__` whose `__import__` looks in the zoo first.
+helper`): the modules get a `__builtins__` whose `__import__` looks in the zoo first, and an `importlib` whose
+`import_module` does so too.
 """
 
 from __future__ import annotations
 
 import builtins
+import functools
 import importlib
 import importlib.util
 import itertools
 import os
 import sys
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
@@ -89,9 +91,22 @@ class ZooImporter:
         if level == 0 and self._has(name, importing):
             return self._import_own(name, fromlist or ())
         module = builtins.__import__(name, globals, locals, fromlist or (), level)
+        if module is importlib:
+            return _ZooImportlib(functools.partial(self._import_module, importing))
         if level == 0 and importing in self._of_old_tensorflow:
             return legacy.with_old_optimizers(module)
         return module
+
+    def _import_module(self, importing: str, name: str, package: str | None = None) -> ModuleType:
+        """What `importlib.import_module` of zoo code calls."""
+        if name.startswith("."):
+            name = importlib.util.resolve_name(name, package)
+        if self._has(name, importing):
+            self._import_own(name, ())
+            return sys.modules[f"{self.package}.{name}"]
+        module = importlib.import_module(name)
+        old = importing in self._of_old_tensorflow
+        return legacy.with_old_optimizers(module) if old else module
 
     def _has(self, name: str, importing: str) -> bool:
         """Whether this name means the zoo's module rather than an installed one."""
@@ -132,6 +147,19 @@ class ZooImporter:
             missing = error.name.removeprefix(own)
             raise ModuleNotFoundError(f"No module named {missing!r}", name=missing) from None
         return sys.modules[f"{self.package}.{name.partition('.')[0]}"]
+
+
+class _ZooImportlib(ModuleType):
+    """`importlib` as zoo code sees it: only its `import_module` is another one."""
+
+    def __init__(self, import_module: Callable[..., ModuleType]) -> None:
+        super().__init__(importlib.__name__, importlib.__doc__)
+        for name in ("__file__", "__path__", "__package__", "__spec__", "__loader__"):
+            setattr(self, name, getattr(importlib, name))
+        self.import_module = import_module
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib, name)
 
 
 class _ZooLoader(SourceFileLoader):

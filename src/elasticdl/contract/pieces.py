@@ -90,6 +90,10 @@ def assemble(pieces: Pieces, files: Sequence[str], *, training: bool = True) -> 
 def _called(part: Any) -> str:
     if isinstance(part, str):
         return part
+    if isinstance(part, Mapping):  # a loss for each output
+        return ", ".join(f"{name}: {_called(one)}" for name, one in part.items())
+    if isinstance(part, list | tuple):
+        return ", ".join(map(_called, part))
     return str(getattr(part, "__name__", None) or type(part).__name__)
 
 

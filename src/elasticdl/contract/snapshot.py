@@ -98,6 +98,17 @@ def _imports(root: Path, name: str, tree: ast.Module) -> Iterator[str]:
             yield from _modules(root, base)
             for alias in node.names:
                 yield from _modules(root, [*base, alias.name])
+        elif isinstance(node, ast.Call) and (named := _import_module(node)):
+            above = len(named) - len(named.lstrip("."))
+            base = list(Path(name).parts[:-above]) if above else []
+            yield from _modules(root, [*base, *filter(None, named.split("."))])
+
+
+def _import_module(call: ast.Call) -> str | None:
+    """What a call of `importlib.import_module` names in so many words."""
+    function = call.func
+    named = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+    return _path_like(call.args[0]) if named == "import_module" and call.args else None
 
 
 def _modules(root: Path, parts: list[str]) -> Iterator[str]:
