@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,60 @@ def test_file_that_is_gone_is_marked(copied: Path, capsys: pytest.CaptureFixture
     assert [line.split() for line in lines if line.endswith("missing")] == [
         ["model.keras", "missing"]
     ]
+
+
+@pytest.fixture
+def bare(tensorflow: None) -> None:
+    """`bare.keras`, `code.keras` and `saved/`."""
+    import keras
+
+    inputs = {name: keras.Input((2,), name=name) for name in ("width", "height")}
+    model = keras.Model(
+        inputs, keras.layers.Dense(1)(keras.layers.Concatenate()([*inputs.values()]))
+    )
+    model.compile("sgd", "mse")
+    code = keras.Sequential([keras.Input((2,)), keras.layers.Lambda(lambda x: x + 1)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Keras' own, when it saves
+        model.save("bare.keras")
+        code.save("code.keras")
+        model.export("saved", verbose=False)
+
+
+def test_bare_models_are_shown_without_being_loaded(
+    bare: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def shown(path: str) -> str:
+        assert main(["model", "show", path]) == 0
+        return " ".join(capsys.readouterr().out.split())
+
+    text = shown("bare.keras")
+    for part in (
+        "model bare.keras",
+        "class Functional",
+        "made with Keras 3",
+        "loss mse",
+        "optimizer sgd",
+        "code none",
+        "width float32 [any, 2]",
+        "height float32 [any, 2]",
+    ):
+        assert part in text
+    assert "code a Lambda layer, which is run with --trust only" in shown("code.keras")
+    text = shown("saved")
+    assert "format SavedModel" in text
+    assert "saved_model_cli show --all --dir saved" in text
+    assert "variables/variables.index" in text
+    assert main(["model", "show", "saved", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert int(found["fingerprint"], 16)
+    assert found["size"] == sum(found["files"].values())
+
+
+def test_file_that_is_only_called_a_model_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("text.keras").write_text("hello")
+    assert main(["model", "show", "text.keras"]) == 2
+    assert "text.keras is not a whole Keras file" in capsys.readouterr().err
 
 
 def test_what_is_no_model_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

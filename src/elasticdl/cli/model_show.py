@@ -12,7 +12,7 @@ from elasticdl.cli.table import columns
 if TYPE_CHECKING:
     from elasticdl.artifacts.stored_model import StoredModel
 
-__all__ = ["show"]
+__all__ = ["pairs", "show", "table", "tensors"]
 
 _TRAINED_ON = (
     ("training data", "training_data"),
@@ -37,10 +37,18 @@ def show(path: str, as_json: bool) -> None:
     """Show what a trained model is.
 
     PATH is the --output of a training, or the model/ directory of it, here or elsewhere: its
-    inputs and outputs, how it was trained, its metrics and its files.
+    inputs and outputs, how it was trained, its metrics and its files. Of a Keras file or a SavedModel
+    it shows what can be known without loading it.
     """
-    from elasticdl.artifacts.stored_model import find_trained_model
+    from elasticdl.artifacts.stored_model import find_trained_model, is_bare
 
+    if is_bare(path):
+        from elasticdl.artifacts.bare_look import look_at
+        from elasticdl.cli.model_show_bare import bare_text
+
+        found = look_at(path)
+        click.echo(json.dumps(found, indent=2) if as_json else bare_text(found))
+        return
     stored = find_trained_model(path)
     click.echo(json.dumps(_plain(stored), indent=2) if as_json else _text(stored))
 
@@ -62,10 +70,10 @@ def _plain(stored: StoredModel) -> dict[str, Any]:
 def _text(stored: StoredModel) -> str:
     message = stored.message
     parts = [
-        _pairs([*_identity(stored), *_training(stored)]),
-        _table("metric", {name: [f"{value:.6g}"] for name, value in message.metrics.items()}, [""]),
-        _tensors("input", stored.signature.get("inputs", {})),
-        _tensors("output", stored.signature.get("outputs", {})),
+        pairs([*_identity(stored), *_training(stored)]),
+        table("metric", {name: [f"{value:.6g}"] for name, value in message.metrics.items()}, [""]),
+        tensors("input", stored.signature.get("inputs", {})),
+        tensors("output", stored.signature.get("outputs", {})),
         _files(stored),
     ]
     return "\n\n".join(part for part in parts if part)
@@ -103,25 +111,25 @@ def _shown(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def _pairs(pairs: list[tuple[str, str]]) -> str:
-    known = [(label, value) for label, value in pairs if value]
+def pairs(labelled: list[tuple[str, str]]) -> str:
+    known = [(label, value) for label, value in labelled if value]
     width = max(len(label) for label, _ in known)
     return "\n".join(f"{label:<{width}}  {value}" for label, value in known)
 
 
-def _tensors(kind: str, tensors: dict[str, Any]) -> str:
+def tensors(kind: str, named: dict[str, Any]) -> str:
     rows = {
         name: [tensor["dtype"], "unknown" if tensor["shape"] is None else _shape(tensor["shape"])]
-        for name, tensor in tensors.items()
+        for name, tensor in named.items()
     }
-    return _table(kind, rows, ["type", "shape"])
+    return table(kind, rows, ["type", "shape"])
 
 
 def _shape(shape: list[int | None]) -> str:
     return f"[{', '.join('any' if size is None else str(size) for size in shape)}]"
 
 
-def _table(kind: str, rows: dict[str, list[str]], header: list[str]) -> str:
+def table(kind: str, rows: dict[str, list[str]], header: list[str]) -> str:
     if not rows:
         return ""
     return columns([kind, *header], [[name, *cells] for name, cells in rows.items()])
@@ -130,4 +138,4 @@ def _table(kind: str, rows: dict[str, list[str]], header: list[str]) -> str:
 def _files(stored: StoredModel) -> str:
     missing = stored.missing
     rows = {name: ["missing" if name in missing else ""] for name in sorted(stored.message.files)}
-    return _table("file", rows, [""])
+    return table("file", rows, [""])
