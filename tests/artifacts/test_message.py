@@ -37,6 +37,8 @@ FULL = TrainedModel(
     created="2026-01-01T00:00:00Z",
     chosen="last",
     columns=("a", "b"),
+    needed_columns=("a",),
+    row_columns=("a",),
 )
 
 

@@ -53,6 +53,8 @@ class TrainedModel:
     created: str = _field(16, "string")
     chosen: str = _field(17, "string")
     columns: Sequence[str] = _field(18, "repeated string")
+    needed_columns: Sequence[str] = _field(19, "repeated string")
+    row_columns: Sequence[str] = _field(20, "repeated string")
 
 
 def encode(model: TrainedModel) -> bytes:

@@ -15,6 +15,8 @@ from elasticdl.artifacts.checkpoint import Checkpoints
 from elasticdl.artifacts.mirror import Mirror
 from elasticdl.artifacts.run_directory import RunDirectory
 from elasticdl.contract.mode import Mode
+from elasticdl.contract.spec import Spec
+from elasticdl.data.source import Source
 from elasticdl.engine.best import Best
 from elasticdl.engine.callbacks import Callbacks
 from elasticdl.engine.evaluator import Evaluation, Evaluator
@@ -23,6 +25,12 @@ from elasticdl.engine.trainer import Trainer
 from elasticdl.errors import InvalidValue
 from elasticdl.job.config import JobConfig
 from elasticdl.runtime import assembly, earlier
+from elasticdl.runtime.columns import (
+    Columns,
+    open_like_training,
+    telling_what_is_missing,
+    trained_columns,
+)
 from elasticdl.runtime.interrupt import Interrupt
 from elasticdl.runtime.next_steps import next_steps
 from elasticdl.runtime.result import Result
@@ -50,8 +58,8 @@ def train(config: JobConfig, objects: Mapping[str, Any]) -> Result:
     with Interrupt() as interrupt, assembly.started(config):
         spec = assembly.load(config, objects)
         source = assembly.open_data(config, spec, "training_data", objects)
-        validation = assembly.open_data(config, spec, "validation_data", objects)
         assert source is not None
+        validation = _open_validation(config, spec, objects, source)
         with assembly.make_pipeline(config, spec, source, Mode.TRAINING) as pipeline:
             element = assembly.first_minibatch(config, pipeline, source)
             training = TrainingModel(spec, element)
@@ -69,7 +77,8 @@ def train(config: JobConfig, objects: Mapping[str, Any]) -> Result:
                 element=element,
                 element_spec=pipeline.element_spec,
                 objects=objects,
-                columns=source.metadata.column_names,
+                source=source,
+                ragged=pipeline.ragged,
             )
             with (
                 assembly.make_evaluator(config, training, validation, best) as evaluator,
@@ -221,15 +230,16 @@ class _Run:
 def evaluate(config: JobConfig, objects: Mapping[str, Any]) -> Result:
     """Evaluate a trained model on the validation data."""
     began = time.monotonic()
+    columns = trained_columns(config, with_labels=True)
     config = earlier.with_zoo(earlier.as_trained(config, objects))
     config = replace(config, seed=config.seed or 0)
     assembly.check_given(config, objects, "validation_data")
     with assembly.started(config):
         spec = assembly.load(config, objects)
-        source = assembly.open_data(config, spec, "validation_data", objects)
-        assert source is not None
+        source = open_like_training(config, spec, "validation_data", objects, columns)
         with assembly.make_pipeline(config, spec, source, Mode.EVALUATION) as pipeline:
-            element = assembly.first_minibatch(config, pipeline, source)
+            with telling_what_is_missing(source, columns):
+                element = assembly.first_minibatch(config, pipeline, source)
             training = TrainingModel(spec, element, trains=False)
             assembly.start_from(config, objects, training)
             evaluator = Evaluator(training, pipeline, lambda: assembly.make_ledger(config, source))
@@ -253,6 +263,17 @@ def _evaluate(config: JobConfig, evaluator: Evaluator) -> Evaluation:
         return evaluation
     finally:
         events.close()
+
+
+def _open_validation(
+    config: JobConfig, spec: Spec, objects: Mapping[str, Any], training: Source
+) -> Source | None:
+    """The validation data, if there is some, with the columns of the training data in their order."""
+    name = "validation_data"
+    if getattr(config, name) is None and name not in objects:
+        return None
+    columns = Columns.all_of(training.metadata.column_names)
+    return open_like_training(config, spec, name, objects, columns)
 
 
 def _output(config: JobConfig) -> RunDirectory:

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from elasticdl.artifacts.stored_model import find_trained_model, is_bare
 from elasticdl.contract.mode import Mode
 from elasticdl.data.ledger import Ledger
 from elasticdl.data.stamps import stamp
@@ -17,7 +16,12 @@ from elasticdl.engine.state import TrainingModel
 from elasticdl.errors import InvalidValue
 from elasticdl.job.config import JobConfig
 from elasticdl.runtime import assembly, earlier
-from elasticdl.runtime.columns import open_like_training, telling_what_is_missing
+from elasticdl.runtime.columns import (
+    Columns,
+    open_like_training,
+    telling_what_is_missing,
+    trained_columns,
+)
 from elasticdl.runtime.interrupt import Interrupt
 from elasticdl.runtime.predict_inputs import data_files, from_anywhere, refuse_inputs
 from elasticdl.runtime.predict_job import fingerprint, open_output, resumed
@@ -53,7 +57,7 @@ def predict(config: JobConfig, objects: Mapping[str, Any], *, collect: bool = Fa
         _check_weights(config, objects)
         spec = assembly.load(config, objects)
         _check_goal(config, spec.prediction_processor is not None, collect)
-        source = open_like_training(config, spec, objects, columns)
+        source = open_like_training(config, spec, "prediction_data", objects, columns)
         with assembly.make_pipeline(config, spec, source, Mode.PREDICTION) as pipeline:
             with telling_what_is_missing(source, columns):
                 element = assembly.first_minibatch(config, pipeline, source)
@@ -72,10 +76,12 @@ def predict(config: JobConfig, objects: Mapping[str, Any], *, collect: bool = Fa
             memory = MemorySink(predictor.form, predictor.schema)
             run = _Run(config, predictor, ledger, sinks or [memory], interrupt)
             run.predict()
+    records = ledger.records_per_epoch if run.status == "completed" else run.records
     return Result(
         command="predict",
         status=run.status,
-        records=ledger.records_per_epoch if run.status == "completed" else run.records,
+        records=records,
+        num_predictions=records - run.left_out,
         predictions=None if sinks else memory.predictions(),
         output=output.place if output is not None else None,
         seconds=time.monotonic() - began,
@@ -83,15 +89,13 @@ def predict(config: JobConfig, objects: Mapping[str, Any], *, collect: bool = Fa
     )
 
 
-def _prepared(config: JobConfig, objects: Mapping[str, Any]) -> tuple[JobConfig, Sequence[str]]:
+def _prepared(config: JobConfig, objects: Mapping[str, Any]) -> tuple[JobConfig, Columns]:
     """The job with what the trained model says of it, and the columns of its training."""
     if config.trained_model is None and "model" not in objects:
         raise InvalidValue(
             "No trained model was given. Name the --output of a training with --trained_model=DIR."
         )
-    columns: Sequence[str] = ()
-    if config.trained_model and not is_bare(config.trained_model):
-        columns = find_trained_model(config.trained_model).message.columns
+    columns = trained_columns(config, with_labels=False)
     config = earlier.with_zoo(earlier.as_trained(config, objects))
     config = replace(config, seed=config.seed or 0)
     assembly.check_given(config, objects, "prediction_data")

@@ -25,6 +25,7 @@ class Result:
       history: for each epoch the loss and the validation metrics (`val_...`), as Keras has it.
       metrics: the last evaluation's metrics.
       records: the records that were predicted.
+      num_predictions: how many predictions they made: others than records if the dataset function filters or repeats.
       predictions: what was predicted, as the model structures its outputs; None when it went elsewhere.
       output: the run directory, or where the predictions are.
       model_path: the trained model, None when there is none.
@@ -38,6 +39,7 @@ class Result:
     history: dict[str, list[float]] = field(default_factory=dict)
     metrics: dict[str, float] = field(default_factory=dict)
     records: int = 0
+    num_predictions: int = 0
     predictions: Any = field(default=None, compare=False, repr=False)
     output: Path | UPath | None = None
     model_path: Path | UPath | None = None
@@ -54,7 +56,12 @@ class Result:
                 rows.append(("training loss", f"{losses[-1]:.4f}"))
         rows += [(f"validation {name}", f"{value:.4f}") for name, value in self.metrics.items()]
         if self.command == "predict":
-            rows.insert(1, ("records", f"{self.records:,}"))
+            made = (
+                ""
+                if self.num_predictions == self.records
+                else f", {self.num_predictions:,} predictions"
+            )
+            rows.insert(1, ("records", f"{self.records:,}{made}"))
         if self.output is not None:
             what = "predictions" if self.command == "predict" else "run directory"
             rows.append((what, str(self.output)))

@@ -18,13 +18,15 @@ from elasticdl.artifacts.run_directory import RunDirectory
 from elasticdl.artifacts.trained_model import Trained, save_trained_model
 from elasticdl.contract.pieces import OVERRIDES
 from elasticdl.contract.snapshot import Snapshot, take_snapshot
+from elasticdl.data.source import Source
 from elasticdl.engine.best import Best
 from elasticdl.engine.inputs import split_minibatch
 from elasticdl.engine.state import TrainingModel
 from elasticdl.engine.trainer import Progress
-from elasticdl.errors import InvalidValue
+from elasticdl.errors import ElasticDLError, InvalidValue
 from elasticdl.job.config import JobConfig
 from elasticdl.job.parse import parse_params
+from elasticdl.runtime.needed_columns import Needed, find_needed
 
 __all__ = ["TrainedModels"]
 
@@ -60,7 +62,8 @@ class TrainedModels:
       element: the first minibatch.
       element_spec: the minibatches' types and shapes, None where only `element` tells.
       objects: the Python objects that stood in the place of names.
-      columns: the names of the data's columns, if it has some.
+      source: the training data.
+      ragged: whether the records of a minibatch differ in shape.
     """
 
     def __init__(
@@ -71,22 +74,26 @@ class TrainedModels:
         element: Any,
         element_spec: Any,
         objects: Mapping[str, Any],
-        columns: tuple[str, ...] | None = None,
+        source: Source,
+        ragged: bool = False,
     ) -> None:
         self._config = config
         self._training = training
         self._objects = sorted(name for name in objects if name in ("model", *OVERRIDES))
-        self._columns = columns or ()
+        self._source = source
+        self._ragged = ragged
+        self._needed = Needed()
         self._features = _features(element, element_spec)
         self._zoo = self._snapshot()
 
     def save_end(self, directory: RunDirectory, progress: Progress, best: Best | None) -> list[str]:
         """The last version as `model/`; or the best there, and the last as `model_last/`."""
         metrics = {name: values[-1] for name, values in progress.history.items()}
+        remarks = self._find_needed()
         if best is None or best.value is None:
-            return self.save(directory.model, metrics=metrics, steps=progress.step)
+            return remarks + self.save(directory.model, metrics=metrics, steps=progress.step)
         self.save(directory.last_model, metrics=metrics, steps=progress.step)
-        return self.save(
+        return remarks + self.save(
             directory.model,
             values=best.parameters,
             metrics={f"val_{name}": value for name, value in best.metrics.items()},
@@ -121,6 +128,25 @@ class TrainedModels:
             )
         return [*remarks, *self._zoo.remarks, *zoo.remarks]
 
+    def _find_needed(self) -> list[str]:
+        """At the end, where the user's code may draw random numbers and no step depends on them any more."""
+        if self._config.debug:
+            return []  # whoever debugs would stop in their function again and again
+        assert self._config.seed is not None
+        try:
+            self._needed = find_needed(
+                self._training.spec,
+                self._source,
+                self._features,
+                ragged=self._ragged,
+                seed=self._config.seed,
+            )
+        except (ElasticDLError, OSError) as error:  # the data may be gone; the model is there
+            return [
+                f"It is not known which columns the trained model needs: {error} Prediction will want all."
+            ]
+        return []
+
     def _snapshot(self, known: Mapping[str, bytes] | None = None) -> Snapshot:
         spec = self._training.spec
         return Snapshot() if spec.zoo is None else take_snapshot(spec.zoo, list(spec.files), known)
@@ -143,7 +169,9 @@ class TrainedModels:
             steps=steps,
             created=now.replace("+00:00", "Z"),
             chosen=chosen,
-            columns=self._columns,
+            columns=self._source.metadata.column_names or (),
+            needed_columns=self._needed.columns,
+            row_columns=self._needed.row,
         )
 
     def _job(self) -> tuple[dict[str, Any], list[str]]:
