@@ -9,9 +9,10 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from elasticdl.data.paths import expand
+from elasticdl.data.paths import absolute, expand
 from elasticdl.data.registry import open_source
 from elasticdl.errors import DataError, MissingPackage, NotFound, UnknownName
+from elasticdl.storage import place
 
 from .conftest import random_records, read_all, recordio
 
@@ -138,3 +139,12 @@ def test_a_directory_without_some_of_its_shards_is_refused(tmp_path: Path) -> No
     assert len(expand(f"{tmp_path}/data-*")) == 3
     (tmp_path / "data-00002-of-00004.recordio").write_bytes(b"x")
     assert len(expand(str(tmp_path))) == 4
+
+
+def test_paths_and_addresses_stand_side_by_side(tmp_path: Path) -> None:
+    here = tmp_path / "a.csv"
+    here.write_text("x\n")
+    place("memory://beside/b.csv").write_bytes(b"x\n")
+    for names in (f"{here},memory://beside/b.csv", f"memory://beside/b.csv,{here}"):
+        assert {file.url for file in expand(names)} == {str(here), "memory:///beside/b.csv"}
+        assert absolute(names) == names

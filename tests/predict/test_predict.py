@@ -132,7 +132,8 @@ def test_an_object_store_takes_predictions(home: Path, trained: Trained) -> None
     names = sorted(path.name for path in UPath("memory://predict").iterdir())
     assert names == ["out.csv", "parts"]
     parts = sorted(path.name for path in UPath("memory://predict/parts").iterdir())
-    assert parts == [".prediction.json", *(f"part-0000{i}.parquet" for i in range(3))]
+    sums = [f".part-0000{i}.json" for i in range(3)]
+    assert parts == [*sums, ".prediction.json", *(f"part-0000{i}.parquet" for i in range(3))]
 
 
 # --- What models put out ---

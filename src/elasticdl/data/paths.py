@@ -9,7 +9,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from elasticdl.data.files import File
-from elasticdl.errors import DataError, NotFound, StorageFailure, near_match, reason
+from elasticdl.errors import (
+    DataError,
+    NotFound,
+    StorageFailure,
+    UnknownName,
+    near_match,
+    reason,
+)
 from elasticdl.storage import file_system
 
 __all__ = ["absolute", "expand"]
@@ -40,8 +47,8 @@ def expand(text: str, *, recursive: bool = False) -> list[File]:
 def absolute(text: str) -> str:
     """The same names from any working directory; addresses stay as they are.
 
-    >>> absolute("/data/a.csv,gs://bucket/*.csv")
-    '/data/a.csv,gs://bucket/*.csv'
+    >>> absolute("/data/a.csv,memory://data/*.csv")
+    '/data/a.csv,memory://data/*.csv'
     """
     return ",".join(
         piece if "://" in piece or "::" in piece else os.path.abspath(os.path.expanduser(piece))
@@ -85,7 +92,10 @@ def _split(text: str) -> list[str]:
 
 
 def _exists(url: str) -> bool:
-    fs, path = file_system(url)
+    try:
+        fs, path = file_system(url)
+    except UnknownName:  # a path and an address with a comma between them, for one
+        return False
     return bool(fs.exists(path))
 
 
