@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from elasticdl.contract.mode import Mode
-from elasticdl.contract.spec import Spec
+from elasticdl.contract.spec import Batches
 from elasticdl.data.ledger import Lease
 from elasticdl.data.pipeline import Pipeline
 from elasticdl.data.readers.arrays import ArraySource
@@ -62,11 +62,13 @@ def has_rows(source: Source) -> bool:
     )
 
 
-def find_needed(spec: Spec, source: Source, features: Any, *, ragged: bool, seed: int) -> Needed:
+def find_needed(
+    batches: Batches, source: Source, features: Any, *, ragged: bool = False, seed: int = 0
+) -> Needed:
     """What the user's dataset function looks at in prediction mode.
 
     Args:
-      spec: what the user wrote.
+      batches: the user's dataset function, with its batching.
       source: the training data.
       features: the specs of the features that the model was trained on.
       ragged: whether the records of a minibatch differ in shape.
@@ -80,7 +82,7 @@ def find_needed(spec: Spec, source: Source, features: Any, *, ragged: bool, seed
 
     def trial(columns: Iterable[int], mode: Mode) -> _Trial:
         chosen = list(columns)
-        return _Trial(spec, [names[i] for i in chosen], rows[:, chosen], mode, ragged, seed)
+        return _Trial(batches, [names[i] for i in chosen], rows[:, chosen], mode, ragged, seed)
 
     with trial(everything, Mode.PREDICTION) as prediction:
         if _fits(prediction.base, features):
@@ -117,11 +119,17 @@ class _Trial:
     """Records, run through the user's function again and again with other values in them."""
 
     def __init__(
-        self, spec: Spec, names: Sequence[str], rows: Array, mode: Mode, ragged: bool, seed: int
+        self,
+        batches: Batches,
+        names: Sequence[str],
+        rows: Array,
+        mode: Mode,
+        ragged: bool,
+        seed: int,
     ) -> None:
         self._original = rows
         self._source = _Records(names, rows)
-        self._pipeline = Pipeline(self._source, spec.batches, mode, len(rows), seed)
+        self._pipeline = Pipeline(self._source, batches, mode, len(rows), seed)
         if ragged:
             self._pipeline.ragged = True
         self._mode = mode
@@ -188,6 +196,8 @@ class _Trial:
         """The features of several variants, in as few runs as can be: one takes milliseconds to begin."""
         found: list[list[Array] | None] = []
         many = max(1, _CELLS // self._original.size)
+        if self._mode != Mode.PREDICTION:
+            many = 1  # a shuffle would mix them
         for i in range(0, len(variants), many):
             some = variants[i : i + many]
             runs = self._run(some)

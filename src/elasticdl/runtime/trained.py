@@ -23,7 +23,7 @@ from elasticdl.engine.best import Best
 from elasticdl.engine.inputs import split_minibatch
 from elasticdl.engine.state import TrainingModel
 from elasticdl.engine.trainer import Progress
-from elasticdl.errors import ElasticDLError, InvalidValue
+from elasticdl.errors import InvalidValue
 from elasticdl.job.config import JobConfig
 from elasticdl.job.parse import parse_params
 from elasticdl.runtime.needed_columns import Needed, find_needed
@@ -135,13 +135,13 @@ class TrainedModels:
         assert self._config.seed is not None
         try:
             self._needed = find_needed(
-                self._training.spec,
+                self._training.spec.batches,
                 self._source,
                 self._features,
                 ragged=self._ragged,
                 seed=self._config.seed,
             )
-        except (ElasticDLError, OSError) as error:  # the data may be gone; the model is there
+        except Exception as error:  # the data may be gone; what was trained is not lost for that
             return [
                 f"It is not known which columns the trained model needs: {error} Prediction will want all."
             ]
