@@ -267,6 +267,21 @@ def test_zoo_that_changes_during_the_training_does_not_change_what_is_kept() -> 
     assert "warning" not in Path("run/events.jsonl").read_text()
 
 
+def test_losses_of_several_outputs_are_named() -> None:
+    Path("zoo").mkdir()
+    Path("zoo/two.py").write_text(
+        "import keras\n"
+        "def custom_model():\n"
+        "    x = keras.Input((2,))\n"
+        "    return keras.Model(x, {name: keras.layers.Dense(1, name=name)(x) for name in 'ab'})\n"
+        "loss = {'a': 'mse', 'b': keras.losses.MeanAbsoluteError()}\noptimizer = 'sgd'\n"
+    )
+    x = np.ones((10, 2))
+    data = (x, {"a": x[:, :1], "b": x[:, :1]})
+    elasticdl.train("two.custom_model", data, model_zoo="zoo", output="run")
+    assert find_trained_model("run").message.loss == "a: mse, b: MeanAbsoluteError"
+
+
 def test_parameters_of_any_literal_are_kept_and_others_told() -> None:
     Path("zoo").mkdir()
     Path("zoo/params.py").write_text(
