@@ -143,3 +143,17 @@ def test_a_thousand_columns_take_few_runs() -> None:
     columns = needed(features, wide)
     assert set(wide) - set(columns) == {"c500", "c501", "c502"}
     assert len(traces) <= 3
+
+
+def test_of_records_that_become_large_a_few_are_enough() -> None:
+    sizes: list[int] = []
+
+    def features(row: Any) -> Any:
+        def draw(text: Any) -> Any:
+            sizes.append(1)
+            return np.full((512, 512), float(text), np.float32)
+
+        return tf.ensure_shape(tf.numpy_function(draw, [row[0]], tf.float32), [512, 512])
+
+    assert needed(features) == ("a",)
+    assert len(sizes) < 500

@@ -7,6 +7,7 @@ does not look there. The answer goes into the trained model, so that prediction 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -34,6 +35,11 @@ _MAX_TESTS = 128
 
 _CELLS = 200_000
 """So many values go into a run."""
+
+_FEW, _LEAST = 32, 8
+_RUN_BYTES = 16 << 20
+_RUN_S = 0.1
+"""What a run may take. The function is tried with a few records first."""
 
 Array = NDArray[Any]
 
@@ -85,6 +91,7 @@ def find_needed(
         return _Trial(batches, [names[i] for i in chosen], rows[:, chosen], mode, ragged, seed)
 
     with trial(everything, Mode.PREDICTION) as prediction:
+        rows = prediction.afford()
         if _fits(prediction.base, features):
             needed = _without(everything, prediction.not_needed())
             return Needed(columns=tuple(names[i] for i in needed))
@@ -133,14 +140,33 @@ class _Trial:
         if ragged:
             self._pipeline.ragged = True
         self._mode = mode
+        self._batch_size = len(rows)
         self._num_tests = 0
 
     def __enter__(self) -> _Trial:
-        self.base = self._run([self._original])[0]
         return self
 
     def __exit__(self, *_: object) -> None:
         self._pipeline.close()
+
+    @cached_property
+    def base(self) -> list[Array] | None:
+        """The features of the records as they are; None when the function fails on them."""
+        return self._run([self._original])[0]
+
+    def afford(self) -> Array:
+        """Fewer records, if the function takes long or makes much of one, such as an image; which are left."""
+        few = _spread(self._original, _FEW)
+        self._run([few])  # which traces
+        began = time.monotonic()
+        seen = self._run([few])[0]
+        seconds = time.monotonic() - began
+        size = sum(array.nbytes for array in seen or ()) / len(few)
+        num_records = int(min(_RUN_BYTES / max(1, size), len(self._original)))
+        if seconds > _RUN_S:
+            num_records = min(num_records, int(len(few) * _RUN_S / seconds))
+        self._original = _spread(self._original, max(_LEAST, num_records))
+        return self._original
 
     def not_needed(self) -> list[int]:
         """The columns that the features are the same without; none when the function fails or is random."""
@@ -196,8 +222,8 @@ class _Trial:
         """The features of several variants, in as few runs as can be: one takes milliseconds to begin."""
         found: list[list[Array] | None] = []
         many = max(1, _CELLS // self._original.size)
-        if self._mode != Mode.PREDICTION:
-            many = 1  # a shuffle would mix them
+        if self._mode != Mode.PREDICTION or len(self._original) < self._batch_size:
+            many = 1  # a shuffle would mix them, and so would a minibatch
         for i in range(0, len(variants), many):
             some = variants[i : i + many]
             runs = self._run(some)
@@ -229,6 +255,13 @@ class _Trial:
         if len(variants) == 1:
             return [[array for arrays in flat for array in arrays]]
         return [*flat] if len(flat) == len(variants) else [None] * len(variants)
+
+
+def _spread(rows: Array, num_records: int) -> Array:
+    """So many of the rows, from the first to the last."""
+    if num_records >= len(rows):
+        return rows
+    return rows[np.linspace(0, len(rows) - 1, num_records).astype(np.int64)]
 
 
 def _without(columns: Iterable[int], others: Iterable[int]) -> list[int]:
