@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 from typing import Any
 
@@ -221,3 +222,28 @@ def test_a_record_without_the_feature_is_named(trained: Trained) -> None:
         )
     with pytest.raises(DataError, match=r"record 0 of .*Feature: x .*is required"):
         elasticdl.predict(trained_model=trained("examples.custom_model"), data="data.tfrecord")
+
+
+@pytest.mark.parametrize(
+    ("model_def", "data", "params"),
+    [
+        ("odps_iris_dnn_model.odps_iris_dnn_model.custom_model", "iris.csv", {}),
+        ("census.census_wide_deep.custom_model", "census/test.csv", {}),
+        ("classifier.DNN", "wine/test.csv", {"num_classes": 3}),
+        ("regressor.DNN", "diabetes/test.csv", {}),
+    ],
+)
+def test_models_of_the_zoo_do_without_the_label(
+    model_def: str, data: str, params: dict[str, Any]
+) -> None:
+    zoo = Path(__file__).parents[2] / "model_zoo"
+    elasticdl.train(
+        model_zoo=str(zoo), model_def=model_def, data=str(zoo / "data" / data), model_params=params,
+        output="run", log_level="ERROR",
+    )  # fmt: skip
+    with (zoo / "data" / data).open(newline="") as file:
+        rows = [row[:-1] for row in csv.reader(file)]
+    with Path("unlabelled.csv").open("w", newline="") as file:
+        csv.writer(file).writerows(rows)
+    found = predict(Path("run"), "unlabelled.csv")
+    assert np.array_equal(found, predict(Path("run"), str(zoo / "data" / data)))
