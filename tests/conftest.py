@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -28,3 +29,20 @@ def _own_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("ELASTICDL_CACHE", str(tmp_path / ".elasticdl_cache"))
     yield
+
+
+@pytest.fixture
+def make_disk(tmp_path: Path) -> Iterator[Callable[[str], Path]]:
+    """Makes a file system of its own size, to be filled up."""
+    disk = tmp_path / "disk"
+
+    def make(size: str) -> Path:
+        disk.mkdir()
+        mount = ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(disk)]
+        if os.geteuid() != 0 or subprocess.run(mount, capture_output=True).returncode:
+            pytest.skip("needs the right to mount a small file system")
+        return disk
+
+    yield make
+    if disk.is_mount():
+        subprocess.run(["umount", str(disk)], check=True)
