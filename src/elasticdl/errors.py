@@ -4,6 +4,7 @@
     ├── UserError                      what the user gave is wrong      exit code 2
     │   ├── InvalidValue (ValueError)      a flag, parameter or value
     │   ├── UnknownName (LookupError)      a name that does not exist, with the nearest that does
+    │   │   └── UnknownKey (AttributeError)    a key that a config does not have
     │   ├── NotFound (FileNotFoundError)   a file or directory
     │   ├── OutputExists (FileExistsError) an output that would be overwritten
     │   ├── MissingPackage (ImportError)   an optional package, with its pip line
@@ -37,6 +38,7 @@ __all__ = [
     "OutputExists",
     "RunError",
     "StorageFailure",
+    "UnknownKey",
     "UnknownName",
     "UserError",
     "near_match",
@@ -67,6 +69,10 @@ class InvalidValue(UserError, ValueError):
 
 class UnknownName(UserError, LookupError):
     """A name that does not exist."""
+
+
+class UnknownKey(UnknownName, AttributeError):
+    """A key that a config does not have, asked for as an attribute."""
 
 
 class NotFound(UserError, FileNotFoundError):
