@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+import os
 import threading
 import time
 from collections.abc import Mapping
@@ -55,7 +56,10 @@ class EventFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        is_torn = _is_torn(path)
         self._file = path.open("a", encoding="utf-8")
+        if is_torn:  # by a crash; what comes now stands in a line of its own
+            self._file.write("\n")
 
     def receive(self, event: Mapping[str, Any]) -> None:
         if event["event"] in TRANSIENT:
@@ -72,6 +76,15 @@ class EventFile:
     def close(self) -> None:
         with contextlib.suppress(OSError):  # what could not be flushed was reported then
             self._file.close()
+
+
+def _is_torn(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            file.seek(-1, os.SEEK_END)
+            return file.read(1) != b"\n"
+    except OSError:  # there is none, or it is empty
+        return False
 
 
 def read_events(path: Path) -> list[dict[str, Any]]:

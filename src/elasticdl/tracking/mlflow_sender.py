@@ -1,0 +1,147 @@
+"""The process that sends to MLflow, so that a training need not wait: `python -m elasticdl.tracking.mlflow_sender`.
+
+On its stdin it is told, a JSON object a line, first what is tracked, then that there are new events, then that
+it is the end. Its stdin's end alone means that the training was killed. On its stdout it answers with
+what it has done. It ends by itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import queue
+import re
+import sys
+import threading
+import time
+import warnings
+from typing import Any, TextIO
+
+from elasticdl.tracking.mlflow_address import hide_secrets, secrets_of
+from elasticdl.tracking.mlflow_replay import Replay
+from elasticdl.tracking.mlflow_state import Tracked
+from elasticdl.tracking.mlflow_store import Store, prepare_environment
+
+__all__ = ["main"]
+
+NICE = 10
+RETRY_S = (2.0, 5.0, 10.0, 30.0)
+MAX_REASON = 300
+
+
+class _Answers:
+    """Lines to the training's process, which may be gone; never with anything secret."""
+
+    def __init__(self, secrets: list[str]) -> None:
+        self._secrets = secrets
+        self._out = _own_stdout()
+
+    def tell(self, **fields: Any) -> None:
+        line = hide_secrets(json.dumps(fields), self._secrets)
+        with contextlib.suppress(OSError, ValueError):
+            print(line, file=self._out, flush=True)
+
+
+class _Session:
+    """The attempts to send, and when the next one is due."""
+
+    def __init__(self, tracked: Tracked, answers: _Answers) -> None:
+        self._tracked = tracked
+        self._address = prepare_environment(tracked.address)
+        self._answers = answers
+        self._replay: Replay | None = None
+        self._failures = 0
+        self._due = 0.0
+
+    @property
+    def wait_s(self) -> float | None:
+        """Until the next attempt is due; None when nothing is left to send."""
+        return max(0.0, self._due - time.monotonic()) if self._failures else None
+
+    def attempt(self, end_status: str = "") -> None:
+        try:
+            if self._replay is None:
+                self._replay = Replay(self._tracked, Store(self._address), self._note)
+            self._replay.send()
+            if end_status:
+                self._replay.end(end_status)
+        except Exception as error:
+            self._due = time.monotonic() + RETRY_S[min(self._failures, len(RETRY_S) - 1)]
+            self._failures += 1
+            self._answers.tell(failing=_reason(error))
+            return
+        self._failures = 0
+        self._answers.tell(run_id=self._replay.run_id, url=self._replay.url)
+
+    def finish(self) -> None:
+        self._answers.tell(ended=True)
+
+    def _note(self, text: str) -> None:
+        self._answers.tell(note=text)
+
+
+def main() -> None:
+    os.nice(NICE)
+    warnings.simplefilter("ignore")
+    logging.disable(logging.CRITICAL)
+    tracked = Tracked.from_json(sys.stdin.readline())
+    session = _Session(tracked, _Answers(secrets_of(tracked.address)))
+    words: queue.Queue[str] = queue.Queue()
+    threading.Thread(target=_listen, args=(words,), daemon=True).start()
+    end_status = ""
+    while not end_status:
+        heard = _all(words, session.wait_s)
+        end_status = _end_status(heard)
+        if end_status or not session.wait_s:
+            session.attempt(end_status)
+    session.finish()
+
+
+def _listen(words: queue.Queue[str]) -> None:
+    for line in sys.stdin:
+        words.put(line)
+    words.put("")
+
+
+def _all(words: queue.Queue[str], wait_s: float | None) -> list[str]:
+    """All that was said since, after something was or the time is over."""
+    heard = []
+    try:
+        heard.append(words.get(timeout=wait_s))
+        while True:
+            heard.append(words.get_nowait())
+    except queue.Empty:
+        return heard
+
+
+def _end_status(heard: list[str]) -> str:
+    """What a run is that has not said how it ended: failed when it came to its end, killed when not."""
+    if any(line and json.loads(line).get("end") for line in heard):
+        return "FAILED"
+    return "KILLED" if "" in heard else ""
+
+
+def _own_stdout() -> TextIO:
+    """Stdout for answers alone: what MLflow prints goes nowhere."""
+    mine = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+    return mine
+
+
+def _reason(error: Exception) -> str:
+    """Why MLflow takes nothing, in few words: its own are a screen long."""
+    text = str(error) or type(error).__name__
+    if found := re.search(r"\[Errno -?\d+\] ([\w' ]+)", text):
+        return found[1].strip()
+    if "timed out" in text:
+        return "it does not answer in time"
+    first = " ".join(text.split("\n(Background", 1)[0].split())
+    return first[:MAX_REASON].rstrip(" .")
+
+
+if __name__ == "__main__":
+    main()
