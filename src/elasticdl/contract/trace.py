@@ -8,15 +8,17 @@ from types import TracebackType
 
 __all__ = ["without_machinery"]
 
+_CONTRACT = Path(__file__).resolve().parent
 _MACHINERY = (
-    str(Path(__file__).resolve().parent),
+    str(_CONTRACT),
+    str(_CONTRACT.parent / "experiments"),
     str(Path(str(importlib.__file__)).parent),
     "<frozen importlib",
 )
 
 
 def without_machinery(trace: TracebackType | None) -> TracebackType | None:
-    """The same traceback without the frames of this package and of Python's import system."""
+    """The same traceback without the frames of what loads user code and of Python's import system."""
     if trace is None:
         return None
     rest = without_machinery(trace.tb_next)
