@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from elasticdl.artifacts.export import feature_names, quiet_saving
 from elasticdl.artifacts.graph_ops import unsafe_operations
-from elasticdl.artifacts.trained_model import KERAS, SAVED_MODEL
+from elasticdl.artifacts.trained_model import KERAS, SAVED_MODELS
 from elasticdl.errors import ContractError, CorruptData, DataError, InvalidValue, reason
 
 if TYPE_CHECKING:
@@ -33,10 +33,10 @@ def load_bare_model(path: Path, *, trust: bool = False) -> keras.Model:
         try:
             return load_keras_file(path / KERAS, trust=trust)
         except (ContractError, DataError, InvalidValue):
-            if not (path / SAVED_MODEL).is_dir():
+            if _graph(path) is None:
                 raise
-    if (path / SAVED_MODEL).is_dir():
-        return load_saved_model(path / SAVED_MODEL, trust=trust)
+    if graph := _graph(path):
+        return load_saved_model(graph, trust=trust)
     if (path / GRAPH).is_file():
         return load_saved_model(path, trust=trust)
     if path.is_file():
@@ -45,6 +45,11 @@ def load_bare_model(path: Path, *, trust: bool = False) -> keras.Model:
         f"The model of {path} was given as a Python object that could not be saved whole. Give it "
         "again in Python, with model=."
     )
+
+
+def _graph(path: Path) -> Path | None:
+    """The SavedModel inside of a trained model."""
+    return next((path / name for name in SAVED_MODELS if (path / name).is_dir()), None)
 
 
 def load_keras_file(path: Path, *, trust: bool = False) -> keras.Model:

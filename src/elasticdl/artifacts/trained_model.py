@@ -28,12 +28,23 @@ from elasticdl.storage import new_directory, storage_errors
 if TYPE_CHECKING:
     import keras
 
-__all__ = ["KERAS", "MESSAGE", "PARAMETERS", "SAVED_MODEL", "ZOO", "Trained", "save_trained_model"]
+__all__ = [
+    "KERAS",
+    "MESSAGE",
+    "PARAMETERS",
+    "SAVED_MODEL",
+    "SAVED_MODELS",
+    "ZOO",
+    "Trained",
+    "save_trained_model",
+]
 
 MESSAGE = "trained_model.pb"
 PARAMETERS = "params.safetensors"
 KERAS = "model.keras"
 SAVED_MODEL = "saved_model"
+SAVED_MODELS = (SAVED_MODEL, "savedmodel")
+"""How the SavedModel's directory may be called: an experiment's export has the second."""
 ZOO = "zoo"
 
 
@@ -51,6 +62,9 @@ class Trained:
     features: Any
     """The specs of these features."""
     zoo: Mapping[str, bytes] = field(default_factory=dict)
+    saved_model: str = SAVED_MODEL
+    more: Mapping[str, bytes] = field(default_factory=dict)
+    """Other files that belong to it."""
 
 
 def save_trained_model(where: UPath, trained: Trained) -> list[str]:
@@ -60,10 +74,11 @@ def save_trained_model(where: UPath, trained: Trained) -> list[str]:
         save_tensors(aside / PARAMETERS, parameters)
         remarks = [*_not_finite(parameters), *_save_keras(trained.model, aside / KERAS)]
         signature, more = export_saved_model(
-            aside / SAVED_MODEL, trained.call, trained.features, trained.model
+            aside / trained.saved_model, trained.call, trained.features, trained.model
         )
-        for name, content in trained.zoo.items():
-            path = aside / ZOO / name
+        zoo = {f"{ZOO}/{name}": content for name, content in trained.zoo.items()}
+        for name, content in {**zoo, **trained.more}.items():
+            path = aside / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(content)
         message = dataclasses.replace(

@@ -89,5 +89,7 @@ class Spec:
     """The zoo's source files that were imported, relative to the zoo; grows when code imports later."""
     zoo: Path | None = None
     """The directory of the zoo, when something was named in one."""
+    compiled: bool = False
+    """Whether `build_model` gives a compiled model: its own optimizer, loss and metrics are used."""
     names: Mapping[str, str] = field(default_factory=dict)
     """What the parts that were found are called: {"loss": "loss", "dataset_fn": "feed"}."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import queue
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -25,9 +25,30 @@ from elasticdl.data.source import Source
 if TYPE_CHECKING:
     import tensorflow as tf
 
-__all__ = ["ENDLESS", "Pipeline"]
+__all__ = ["ENDLESS", "Leases", "Pipeline", "optional"]
 
 ENDLESS = "the dataset function repeats its records without end"
+
+
+class Leases(Protocol):
+    """Where the engine gets the minibatches of a lease: a `Pipeline`, or a stream of the user's own."""
+
+    is_replayed: bool
+    """Whether a run that goes on reads all of it again, so that random numbers are drawn as before."""
+
+    def open(self, lease: Lease) -> Any: ...
+
+    def begin(self, lease: Lease) -> tuple[Any, Any]: ...
+
+    def prepare(self, lease: Lease | None) -> None: ...
+
+    def finish(self, lease: Lease) -> None: ...
+
+    def elements(self, lease: Lease) -> Iterator[Any]: ...
+
+    def find_fault(self, lease: Lease) -> int | None: ...
+
+    def reraise(self) -> None: ...
 
 
 class Pipeline:
@@ -41,6 +62,8 @@ class Pipeline:
     In a graph too, `iterator.get_next()` gives a `tf.experimental.Optional` that is empty at the
     lease's end.
     """
+
+    is_replayed = False
 
     def __init__(
         self, source: Source, batches: Batches, mode: Mode, batch_size: int, seed: int
@@ -83,6 +106,11 @@ class Pipeline:
         self.prepare(lease)
         self._opened = lease
         return self._iterator
+
+    def begin(self, lease: Lease) -> tuple[Any, Any]:
+        """The iterator, and the first minibatch of the lease."""
+        iterator = self.open(lease)
+        return iterator, iterator.get_next()
 
     def prepare(self, lease: Lease | None) -> None:
         """Feed the lease that comes next: its minibatches are made while another one trains."""
@@ -189,7 +217,7 @@ class Pipeline:
             dataset = dataset.skip(tf.identity(lease[4]))
         self._element_spec = spec = dataset.element_spec
         end = tf.data.Dataset.from_tensors(tf.experimental.Optional.empty(spec))
-        return dataset.map(_optional(spec)).concatenate(end)
+        return dataset.map(optional(spec)).concatenate(end)
 
     def _eager_dataset(self, lease: Lease) -> tf.data.Dataset:
         """A dataset of its own for each lease: what `--debug` runs, where a debugger can stop."""
@@ -213,7 +241,7 @@ class _EagerLease:
         return self._iterator.get_next_as_optional()
 
 
-def _optional(spec: Any) -> Any:
+def optional(spec: Any) -> Any:
     """Wraps an element of a dataset into an `Optional`."""
     import tensorflow as tf
 

@@ -19,17 +19,19 @@ class Best:
     """Keeps a copy of the parameters that gave the best value of a metric.
 
     Args:
-      metric: its name in the evaluation, with or without `val_` in front.
+      metric: its name in the evaluation, with or without `val_` in front; or with `by_epoch` its name in what an
+        epoch logs, where `val_` tells the evaluation from the training.
       mode: "max", "min" or "auto", which goes by the name.
     """
 
-    def __init__(self, metric: str, mode: str = "auto") -> None:
-        self.metric = metric.removeprefix("val_")
+    def __init__(self, metric: str, mode: str = "auto", *, by_epoch: bool = False) -> None:
+        self.by_epoch = by_epoch
+        self.metric = metric if by_epoch else metric.removeprefix("val_")
         if mode == "auto":
             mode = "min" if any(word in self.metric.lower() for word in _LESS_IS_BETTER) else "max"
         self._sign = 1.0 if mode == "max" else -1.0
         self.value: float | None = None
-        self.step = 0
+        self.step = self.epoch = 0
         self.metrics: dict[str, float] = {}
         self.parameters: Tensors = {}
 
@@ -37,20 +39,21 @@ class Best:
         """Refuse, before the training, a metric that the evaluation does not give."""
         known = list(names)
         if self.metric not in known:
+            logged = f" Logged are: {', '.join(known)}." if self.by_epoch else ""
+            where = "is never logged" if self.by_epoch else "is not a metric of the evaluation"
             raise UnknownName(
-                f"The export_metric {self.metric!r} is not a metric of the evaluation. "
-                f"{nearest(self.metric, known)}"
+                f"The export metric {self.metric!r} {where}. {nearest(self.metric, known)}{logged}"
             )
 
     def offer(
-        self, metrics: Mapping[str, float], step: int, parameters: Callable[[], Tensors]
+        self, metrics: Mapping[str, float], step: int, epoch: int, parameters: Callable[[], Tensors]
     ) -> None:
         """Take a copy when this version is better than all before; NaN never is."""
         self.check(metrics)
         value = metrics[self.metric]
         if value != value or (self.value is not None and self._gain(value) <= 0):
             return
-        self.value, self.step, self.metrics = value, step, dict(metrics)
+        self.value, self.step, self.epoch, self.metrics = value, step, epoch, dict(metrics)
         self.parameters = parameters()
 
     def _gain(self, value: float) -> float:
@@ -58,19 +61,21 @@ class Best:
         return self._sign * (value - self.value)
 
     def __str__(self) -> str:
-        return f"best val_{self.metric}={self.value:.6g} at step {self.step}"
+        name = self.metric if self.by_epoch else f"val_{self.metric}"
+        return f"best {name}={self.value:.6g} at step {self.step}"
 
     def snapshot(self) -> tuple[Tensors, dict[str, Any]]:
         """What a checkpoint keeps of it."""
         tensors = {f"{_PREFIX}{name}": value for name, value in self.parameters.items()}
-        about = {"value": self.value, "step": self.step, "metrics": self.metrics}
-        return tensors, {"metric": self.metric, **about}
+        about = {"value": self.value, "step": self.step, "epoch": self.epoch}
+        return tensors, {"metric": self.metric, "metrics": self.metrics, **about}
 
     def restore(self, tensors: Mapping[str, Any], state: Mapping[str, Any] | None) -> None:
         """Take over the best so far, if it is one of the same metric."""
         if state is None or state["metric"] != self.metric:
             return
         self.value, self.step, self.metrics = state["value"], state["step"], dict(state["metrics"])
+        self.epoch = state["epoch"]
         self.parameters = {
             name.removeprefix(_PREFIX): value
             for name, value in tensors.items()

@@ -12,10 +12,17 @@ from types import TracebackType
 from typing import Any
 
 from elasticdl.data.ledger import Lease
-from elasticdl.data.pipeline import ENDLESS, Pipeline
+from elasticdl.data.pipeline import ENDLESS, Leases
 from elasticdl.errors import ContractError, DataError, ElasticDLError, RunError
 
-__all__ = ["UnevenShapes", "calling_loss", "calling_model", "describe", "reading"]
+__all__ = [
+    "UnevenShapes",
+    "calling_loss",
+    "calling_metrics",
+    "calling_model",
+    "describe",
+    "reading",
+]
 
 _LIBRARY = re.compile(r"[/\\](tensorflow|keras)[/\\]")
 _OURS = re.compile(r"[/\\]elasticdl[/\\](engine|contract|runtime)[/\\]|[/\\]elasticdl[/\\]api\.py")
@@ -26,7 +33,7 @@ class UnevenShapes(DataError):
 
 
 @contextmanager
-def reading(pipeline: Pipeline, lease: Lease) -> Iterator[None]:
+def reading(pipeline: Leases, lease: Lease) -> Iterator[None]:
     """Inside, minibatches of a lease are fetched and perhaps trained on: say which record fails."""
     import tensorflow as tf
 
@@ -80,6 +87,19 @@ def calling_loss(labels: Any, outputs: Any) -> Iterator[None]:
             f"  labels:   {describe(labels)}\n  outputs:  {describe(outputs)}\n"
         ),
         "Make the labels of the dataset function fit the loss.",
+    ):
+        yield
+
+
+@contextmanager
+def calling_metrics(labels: Any, outputs: Any) -> Iterator[None]:
+    """Inside, the metrics of a compiled model are updated for the first time."""
+    with _telling(
+        lambda: (
+            "The metrics cannot be computed from these labels and outputs.\n"
+            f"  labels:   {describe(labels)}\n  outputs:  {describe(outputs)}\n"
+        ),
+        "Make the labels fit the metrics that the model is compiled with.",
     ):
         yield
 

@@ -16,9 +16,11 @@ from elasticdl.engine.inputs import num_examples
 from elasticdl.errors import ContractError, UnknownName, nearest
 
 if TYPE_CHECKING:
-    pass
+    import keras
 
-__all__ = ["BlockMetrics", "KerasMetrics"]
+    from elasticdl.engine.inputs import Minibatch
+
+__all__ = ["BlockMetrics", "CompiledMetrics", "KerasMetrics"]
 
 BLOCK_BYTES = 64 << 20
 
@@ -47,6 +49,35 @@ class KerasMetrics:
     def reset(self) -> None:
         for metric in self._defs:
             metric.metric.reset_state()
+
+
+class CompiledMetrics:
+    """The metrics that a model was compiled with, weighted and unweighted, by the names that `fit` logs.
+
+    There is one set of them in a model: it serves the training or an evaluation, one at a time.
+    """
+
+    def __init__(self, model: keras.Model) -> None:
+        self._model = model
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.result())
+
+    @property
+    def variables(self) -> list[keras.Variable]:
+        return list(self._model.metrics_variables)
+
+    def update(self, batch: Minibatch, outputs: Any) -> None:
+        self._model.compute_metrics(batch.features, batch.labels, outputs, batch.weights)
+
+    def result(self) -> dict[str, float]:
+        """Without the loss, which is summed where it is computed."""
+        logs = self._model.get_metrics_result()
+        return {name: _number(name, value) for name, value in logs.items() if name != "loss"}
+
+    def reset(self) -> None:
+        self._model.reset_metrics()
 
 
 class BlockMetrics:

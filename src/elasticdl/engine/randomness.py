@@ -39,10 +39,18 @@ def save_random_state() -> dict[str, np.ndarray[Any, Any]]:
     }
 
 
-def restore_random_state(tensors: Mapping[str, np.ndarray[Any, Any]]) -> None:
-    """Go on drawing where a checkpoint was made."""
+def restore_random_state(
+    tensors: Mapping[str, np.ndarray[Any, Any]], *, of_python: bool = True
+) -> None:
+    """Go on drawing where a checkpoint was made.
+
+    Without `of_python`, Python's and numpy's generators are left alone.
+    """
     import numpy as np
 
+    _keras_state().assign(tensors[f"{_PREFIX}keras"])
+    if not of_python:
+        return
     python, numpy, floats = (tensors[f"{_PREFIX}{name}"] for name in ("python", "numpy", "gauss"))
     gauss = None if np.isnan(floats[0]) else float(floats[0])
     random.setstate((3, tuple(int(word) for word in python), gauss))
@@ -50,7 +58,6 @@ def restore_random_state(tensors: Mapping[str, np.ndarray[Any, Any]]) -> None:
     np.random.set_state(
         ("MT19937", np.array(keys, np.uint32), int(position), int(has_gauss), float(floats[1]))
     )
-    _keras_state().assign(tensors[f"{_PREFIX}keras"])
 
 
 def _keras_state() -> Any:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from elasticdl.contract.spec import Spec
 from elasticdl.engine.copies import Copies
-from elasticdl.engine.explain import calling_loss, calling_model
+from elasticdl.engine.explain import calling_loss, calling_metrics, calling_model
 from elasticdl.engine.inputs import Minibatch, bind_features, split_minibatch
+from elasticdl.engine.metrics import CompiledMetrics
 from elasticdl.engine.names import name_variables
 from elasticdl.errors import ContractError, DataError
 
@@ -41,15 +42,30 @@ class TrainingModel:
         batch = Minibatch((element, None, None)) if predicts else split_minibatch(element)
         self.bind = bind_features(self.model, batch.features)
         self._optimizer: keras.optimizers.Optimizer | None = (
-            spec.make_optimizer() if trains and not predicts else None
+            spec.make_optimizer() if trains and not predicts and not spec.compiled else None
         )
-        self._user_loss = spec.loss if _is_function(spec.loss) else None
+        self._user_loss = spec.loss if _is_function(spec.loss) and not spec.compiled else None
+        self.metrics = CompiledMetrics(self.model) if spec.compiled and not predicts else None
+        """Those that the model was compiled with."""
         self._copies: Copies | None = None
         self.warnings: list[str] = []
         """What is suspicious though it works."""
-        if not predicts:
+        if spec.compiled and not predicts:
+            self._take_compiled(trains)
+        elif not predicts:
             self._compile()
         self.check(batch)
+
+    def _take_compiled(self, trains: bool) -> None:
+        """What the model was compiled with stays as it is."""
+        if not self.model.compiled:
+            raise ContractError(
+                f"The model of {self.spec.name} is not compiled. Call `model.compile(optimizer=..., loss=...)` "
+                "before it is returned."
+            )
+        if trains:
+            self._optimizer = self.model.optimizer
+            self._optimizer.build(self.model.trainable_variables)
 
     def _compile(self) -> None:
         """Give Keras the optimizer and, when it is one of its own, the loss."""
@@ -83,6 +99,10 @@ class TrainingModel:
                 "The loss must be one number a minibatch, or one an example; "
                 f"it has the shape {loss.shape}."
             )
+        if self.metrics is not None:
+            with calling_metrics(batch.labels, outputs):
+                self.metrics.update(batch, outputs)  # they have variables from now on
+            self.metrics.reset()
         self.warnings = _broadcast_warnings(self._user_loss, batch.labels, outputs)
 
     def loss(self, batch: Minibatch, *, training: bool) -> tuple[tf.Tensor, Any]:
@@ -112,7 +132,9 @@ class TrainingModel:
     @property
     def variables(self) -> dict[str, keras.Variable]:
         """Everything that training changes, by a name that is the same in every process."""
-        return name_variables(self.model, self._optimizer)
+        metrics = self.metrics.variables if self.metrics is not None and self._optimizer else ()
+        named = {f"metrics/{i}": variable for i, variable in enumerate(metrics)}
+        return name_variables(self.model, self._optimizer) | named
 
     def prepare_save(self) -> None:
         """A `save` will come soon: make memory ready for it, while the training goes on."""

@@ -50,10 +50,6 @@ class TrainStep:
         )
         self._loop = tf.function(self._many_steps, reduce_retracing=True, autograph=False)
 
-    def first(self, iterator: Any) -> Any:
-        """The first minibatch of a lease's iterator, to hand to `run`."""
-        return iterator.get_next()
-
     def run(self, iterator: Any, minibatch: Any, max_steps: int) -> tuple[Outcome, Any]:
         """Train on up to `max_steps` minibatches; returns what was done and the next minibatch."""
         import tensorflow as tf
@@ -119,8 +115,10 @@ class TrainStep:
         batch = split_minibatch(element)
         variables = training.model.trainable_variables
         with tf.GradientTape() as tape:
-            loss = training.loss(batch, training=True)[0]
+            loss, outputs = training.loss(batch, training=True)
             scaled = training.optimizer.scale_loss(loss)
         gradients = tape.gradient(scaled, variables)
         training.optimizer.apply_gradients(zip(gradients, variables, strict=True))
+        if training.metrics is not None:
+            training.metrics.update(batch, outputs)
         return tf.cast(loss, tf.float32), num_examples(batch.features)

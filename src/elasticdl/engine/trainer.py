@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from elasticdl.data.ledger import Lease, Ledger
-from elasticdl.data.pipeline import Pipeline
+from elasticdl.data.pipeline import Leases
 from elasticdl.engine.best import Best
 from elasticdl.engine.callbacks import Callbacks
 from elasticdl.engine.evaluator import Evaluator
@@ -46,6 +46,7 @@ class Plan:
     evaluation_start_delay_s: float = 0
     evaluation_throttle_s: float = 0
     checkpoint_steps: int = 0
+    checkpoint_each_epoch: bool = False
     max_steps: int = 0
     log_steps: int = 100
 
@@ -61,6 +62,8 @@ class Progress:
     epoch_begun: bool = False
     evaluated_at: int = -1
     metrics: dict[str, float] = field(default_factory=dict)
+    training_metrics: dict[str, float] = field(default_factory=dict)
+    """Those of the epoch's training examples, where the model was compiled with metrics."""
 
 
 class Trainer:
@@ -72,7 +75,7 @@ class Trainer:
     def __init__(
         self,
         training: TrainingModel,
-        pipeline: Pipeline,
+        pipeline: Leases,
         ledger: Ledger,
         *,
         evaluator: Evaluator | None,
@@ -117,6 +120,7 @@ class Trainer:
     def _end_partial_epoch(self) -> None:
         """What stopped in the middle of an epoch is told and evaluated like a whole one."""
         self._log_step(self._ledger.epoch)
+        self._note_training_metrics()
         if self._needs_evaluation:
             self._evaluate("end")
         if self.progress.epoch_examples:
@@ -127,6 +131,8 @@ class Trainer:
         if not self.progress.epoch_begun:
             self._callbacks.epoch_begin(epoch)
             self.progress.epoch_begun = True
+            if self._training.metrics is not None:
+                self._training.metrics.reset()
         while lease := self._ledger.lease():
             self._run_lease(lease)
             if self._should_stop() and not self._may_end_epoch():
@@ -146,9 +152,12 @@ class Trainer:
             applied_once=audit.applied_once,
         )
         self._log_step(epoch)
+        self._note_training_metrics()
         if self._needs_evaluation:
             self._evaluate("epoch")
         self._end_epoch(epoch)
+        if self._plan.checkpoint_each_epoch:
+            self.save_checkpoint()
 
     def _may_end_epoch(self) -> bool:
         """What stops with the epoch's last step still gets its audit and its evaluation."""
@@ -157,9 +166,9 @@ class Trainer:
     def _run_lease(self, lease: Lease) -> None:
         """The minibatches of one lease, in as few graph calls as the plan allows."""
         with reading(self._pipeline, lease):
-            iterator = self._pipeline.open(lease)
+            iterator, minibatch = self._pipeline.begin(lease)
             self._pipeline.prepare(self._ledger.peek())
-            minibatch, done = self._step.first(iterator), lease.skip
+        done = lease.skip
         while True:
             self._callbacks.steps_begin(self.progress.step)
             steps = self._steps_in_one_call()
@@ -260,10 +269,12 @@ class Trainer:
             self.best.restore(tensors, state.get("best"))
 
     def _take_over(self, tensors: dict[str, Any], state: dict[str, Any]) -> None:
-        own = {n: v for n, v in tensors.items() if n.startswith(("model/", "optimizer/"))}
+        own = {
+            n: v for n, v in tensors.items() if n.startswith(("model/", "optimizer/", "metrics/"))
+        }
         self._training.load(own)
         self._callbacks.restore(tensors, state["callbacks"])
-        restore_random_state(tensors)
+        restore_random_state(tensors, of_python=not self._pipeline.is_replayed)
 
     @property
     def _needs_evaluation(self) -> bool:
@@ -293,25 +304,35 @@ class Trainer:
         for name, value in evaluation.metrics.items():
             if not math.isfinite(value):
                 self._emit("warning", message=f"The validation {name} is {value}.")
-        if self.best is not None:
-            self.best.offer(
-                evaluation.metrics,
-                self.progress.step,
-                lambda: self._training.save(only_model=True),
-            )
+        if self.best is not None and not self.best.by_epoch:
+            self._offer(evaluation.metrics, self._ledger.epoch)
         self._callbacks.evaluation_end(dict(evaluation.metrics))
         self._pace.evaluated()
+
+    def _offer(self, metrics: dict[str, float], epoch: int) -> None:
+        assert self.best is not None
+        self.best.offer(
+            metrics, self.progress.step, epoch, lambda: self._training.save(only_model=True)
+        )
+
+    def _note_training_metrics(self) -> None:
+        """Before an evaluation, which uses the same metrics."""
+        if self._training.metrics is not None:
+            self.progress.training_metrics = self._training.metrics.result()
 
     def _logs(self) -> dict[str, float]:
         progress = self.progress
         logs: dict[str, float] = {}
         if progress.epoch_examples:
             logs["loss"] = progress.epoch_loss_sum / progress.epoch_examples
+            logs |= progress.training_metrics
         return logs | {f"val_{name}": value for name, value in progress.metrics.items()}
 
     def _end_epoch(self, epoch: int) -> None:
         logs = self._note_history()
-        self._emit("epoch", epoch=epoch, **logs)
+        self._emit("epoch", epoch=epoch, step=self.progress.step, **logs)
+        if self.best is not None and self.best.by_epoch:
+            self._offer(logs, epoch)
         self.progress.epoch_examples, self.progress.epoch_loss_sum = 0, 0.0
         self.progress.epoch_begun = False
         self._callbacks.epoch_end(epoch, dict(logs))

@@ -19,7 +19,7 @@ from elasticdl.artifacts.stored_model import (
     find_trained_model,
     is_bare,
 )
-from elasticdl.artifacts.trained_model import KERAS, PARAMETERS, SAVED_MODEL, ZOO
+from elasticdl.artifacts.trained_model import KERAS, PARAMETERS, SAVED_MODELS, ZOO
 from elasticdl.contract.git_zoo import as_begun, fetch_zoo
 from elasticdl.contract.requirements import check_requirements
 from elasticdl.engine.trainer import Emit, Trainer
@@ -106,7 +106,7 @@ def as_trained(config: JobConfig, objects: Mapping[str, Any]) -> JobConfig:
         return replace(config, trained_model=str(stored.fetch(PARAMETERS)))
     job = stored.job
     _refuse_lost_objects(stored, config, objects)
-    wanted = [PARAMETERS, ZOO] if job.get("model_def") else [KERAS, SAVED_MODEL, ZOO]
+    wanted = [PARAMETERS, ZOO] if job.get("model_def") else [KERAS, *SAVED_MODELS, ZOO]
     here = stored.fetch(*wanted)
     kept = {name: job[name] for name in _OF_THE_MODEL if name in job and name not in objects}
     kept = {name: value for name, value in kept.items() if not getattr(config, name)}
@@ -155,7 +155,8 @@ def restore(
     if checkpoint.state["seed"] != config.seed:
         raise InvalidValue(
             f"The checkpoint {checkpoint.path} is of another run: its seed is {checkpoint.state['seed']}, "
-            f"that of {directory.path} is {config.seed}. Give the --checkpoint_dir of this run."
+            f"that of {directory.path} is {config.seed}. Give the seed that it began with, or the "
+            "--checkpoint_dir of this run."
         )
     num_epochs = config.num_epochs
     ledger = checkpoint.state["ledger"]

@@ -26,6 +26,7 @@ from elasticdl.runtime.columns import (
     trained_columns,
 )
 from elasticdl.runtime.interrupt import Interrupt
+from elasticdl.runtime.journal import Journal
 from elasticdl.runtime.next_steps import next_steps
 from elasticdl.runtime.result import Result
 from elasticdl.runtime.run import Run, job_name
@@ -77,7 +78,8 @@ def train(config: JobConfig, objects: Mapping[str, Any]) -> Result:
             with (
                 assembly.make_evaluator(config, training, validation, best) as evaluator,
                 directory.held(resume=config.resume, job=config.to_json()),
-                Run(config, directory, store, interrupt) as run,
+                _journal(config, directory) as journal,
+                Run(config, directory, store, interrupt, journal) as run,
             ):
                 trainer = Trainer(
                     training,
@@ -92,7 +94,13 @@ def train(config: JobConfig, objects: Mapping[str, Any]) -> Result:
                     interrupted=interrupt.is_set,
                 )
                 interrupt.listen()
-                run.train(trainer, training, models, best, records=ledger.records_per_epoch)
+                run.train(
+                    trainer,
+                    training,
+                    lambda: models.save_end(directory, trainer.progress, best),
+                    records=ledger.records_per_epoch,
+                )
+                run.end(trainer)
     return Result(
         command="train",
         status=run.status,
@@ -129,6 +137,11 @@ def evaluate(config: JobConfig, objects: Mapping[str, Any]) -> Result:
         metrics=evaluation.metrics,
         seconds=time.monotonic() - began,
     )
+
+
+def _journal(config: JobConfig, directory: RunDirectory) -> Journal:
+    curves = place(config.tensorboard_log_dir or directory.tensorboard)
+    return Journal(directory.events, curves, config.log_level)
 
 
 def _evaluate(config: JobConfig, evaluator: Evaluator) -> Evaluation:

@@ -5,30 +5,30 @@ from __future__ import annotations
 import contextlib
 import json
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from elasticdl.artifacts.background import Background
 from elasticdl.artifacts.checkpoint import Checkpoints
-from elasticdl.artifacts.mirror import Mirror
 from elasticdl.artifacts.run_directory import RunDirectory
-from elasticdl.engine.best import Best
 from elasticdl.engine.state import TrainingModel
 from elasticdl.engine.trainer import Trainer
 from elasticdl.job.config import JobConfig
 from elasticdl.runtime import earlier
 from elasticdl.runtime.interrupt import Interrupt
-from elasticdl.runtime.trained import TrainedModels
+from elasticdl.runtime.journal import Journal
 from elasticdl.storage import place
-from elasticdl.tracking.console import make_progress
-from elasticdl.tracking.events import EventFile, Events
-from elasticdl.tracking.tensorboard import TensorBoard
 
 __all__ = ["Run", "job_name"]
 
 
 class Run:
-    """A training that is written down: its events, its checkpoints, its end."""
+    """A training that is written down: its events, its checkpoints, its end.
+
+    with Journal(...) as journal, Run(config, directory, store, interrupt, journal) as run:
+        run.train(trainer, training, finish, records=1000)
+        run.end(trainer)
+    """
 
     def __init__(
         self,
@@ -36,6 +36,7 @@ class Run:
         directory: RunDirectory,
         store: Checkpoints,
         interrupt: Interrupt,
+        journal: Journal,
     ) -> None:
         self.status = "failed"
         self._interrupt = interrupt
@@ -43,23 +44,19 @@ class Run:
         self._directory = directory
         self._store = store
         self._writing = Background()
-        self._mirror = Mirror()
-        curves = place(config.tensorboard_log_dir or directory.tensorboard)
-        self._events = Events(
-            EventFile(self._mirror.path(directory.events)),
-            TensorBoard(self._mirror.path(curves)),
-            *make_progress(config.log_level),
-        )
+        self._journal = journal
 
     def train(
         self,
         trainer: Trainer,
         training: TrainingModel,
-        models: TrainedModels,
-        best: Best | None,
+        finish: Callable[[], list[str]],
         records: int,
     ) -> None:
-        """From the start, or from where the run left off, to a saved model or a last checkpoint."""
+        """From the start, or from where the run left off, to the end or to a checkpoint to go on from.
+
+        `finish` saves what was trained, and returns what a user should know of it.
+        """
         config = self._config
         if config.resume:
             earlier.restore(trainer, self._store, self._directory, config, self.emit)
@@ -85,10 +82,13 @@ class Run:
         else:
             self._writing.wait()
             with self._rescuing(trainer):
-                remarks = models.save_end(self._directory, trainer.progress, best)
+                remarks = finish()
             for message in remarks:
                 self.emit("warning", message=message)
             self.status = "completed" if trainer.stop_reason == "completed" else "stopped"
+
+    def end(self, trainer: Trainer) -> None:
+        """Say how it ended."""
         self.emit(
             "run_ended",
             status=self.status,
@@ -116,7 +116,7 @@ class Run:
     def emit(self, event: str, **fields: Any) -> None:
         """Tell of an event. A checkpoint that could not be written ends the training here."""
         self._writing.check()
-        self._events.emit(event, **fields)
+        self._journal.emit(event, **fields)
 
     def save(self, step: int, tensors: dict[str, Any], state: dict[str, Any]) -> None:
         """A checkpoint: written in the background, told of when it is there."""
@@ -125,7 +125,7 @@ class Run:
 
         def write() -> None:
             path = self._store.save(step, tensors, state)
-            self._events.emit("checkpoint", step=step, path=str(path))
+            self._journal.emit("checkpoint", step=step, path=str(path))
 
         self._writing.submit(write)
 
@@ -133,13 +133,12 @@ class Run:
         return self
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
-        with self._mirror, contextlib.closing(self._events):
-            if isinstance(error, KeyboardInterrupt):
-                return
-            with contextlib.suppress(Exception):  # what failed first is the thing to tell
-                self._writing.wait()
-            if error is not None:
-                self.emit("run_ended", status="failed", error=f"{type(error).__name__}: {error}")
+        if isinstance(error, KeyboardInterrupt):
+            return
+        with contextlib.suppress(Exception):  # what failed first is the thing to tell
+            self._writing.wait()
+        if error is not None:
+            self.emit("run_ended", status="failed", error=f"{type(error).__name__}: {error}")
 
 
 def job_name(config: JobConfig) -> str:

@@ -15,7 +15,7 @@ from upath import UPath
 
 from elasticdl.artifacts.message import TrainedModel
 from elasticdl.artifacts.run_directory import RunDirectory
-from elasticdl.artifacts.trained_model import Trained, save_trained_model
+from elasticdl.artifacts.trained_model import SAVED_MODEL, Trained, save_trained_model
 from elasticdl.contract.pieces import OVERRIDES
 from elasticdl.contract.snapshot import Snapshot, take_snapshot
 from elasticdl.data.source import Source
@@ -62,8 +62,11 @@ class TrainedModels:
       element: the first minibatch.
       element_spec: the minibatches' types and shapes, None where only `element` tells.
       objects: the Python objects that stood in the place of names.
-      source: the training data.
+      source: the training data; None where its records are not ours to read.
       ragged: whether the records of a minibatch differ in shape.
+      saved_model: what the SavedModel's directory is called.
+      about: what else the job says of itself.
+      more: other files that belong to the trained model.
     """
 
     def __init__(
@@ -74,14 +77,20 @@ class TrainedModels:
         element: Any,
         element_spec: Any,
         objects: Mapping[str, Any],
-        source: Source,
+        source: Source | None,
         ragged: bool = False,
+        saved_model: str = SAVED_MODEL,
+        about: Mapping[str, Any] | None = None,
+        more: Mapping[str, bytes] | None = None,
     ) -> None:
         self._config = config
         self._training = training
         self._objects = sorted(name for name in objects if name in ("model", *OVERRIDES))
         self._source = source
         self._ragged = ragged
+        self._saved_model = saved_model
+        self._more_about = dict(about or {})
+        self._more = dict(more or {})
         self._needed = Needed()
         self._features = _features(element, element_spec)
         self._zoo = self._snapshot()
@@ -124,13 +133,15 @@ class TrainedModels:
                     call=lambda features: training.model(training.bind(features), training=False),
                     features=self._features,
                     zoo=zoo.files,
+                    saved_model=self._saved_model,
+                    more=self._more,
                 ),
             )
         return [*remarks, *self._zoo.remarks, *zoo.remarks]
 
     def _find_needed(self) -> list[str]:
         """At the end, where the user's code may draw random numbers and no step depends on them any more."""
-        if self._config.debug:
+        if self._config.debug or self._source is None:
             return []  # whoever debugs would stop in their function again and again
         assert self._config.seed is not None
         try:
@@ -169,7 +180,7 @@ class TrainedModels:
             steps=steps,
             created=now.replace("+00:00", "Z"),
             chosen=chosen,
-            columns=self._source.metadata.column_names or (),
+            columns=(self._source.metadata.column_names if self._source else None) or (),
             needed_columns=self._needed.columns,
             row_columns=self._needed.row,
         )
@@ -177,6 +188,7 @@ class TrainedModels:
     def _job(self) -> tuple[dict[str, Any], list[str]]:
         """The options, parameters as they are written on a command line; and which cannot be."""
         job: dict[str, Any] = {"model": self._training.spec.name, "objects": self._objects}
+        job |= self._more_about
         remarks = []
         for name in _OF_THE_JOB:
             value = getattr(self._config, name)
