@@ -20,7 +20,7 @@ class Section:
     name: str
     table: PointTable | None = None
     confusion: Confusion | None = None
-    metrics: Mapping[str, float] = field(default_factory=dict)
+    metrics: Mapping[str, float | None] = field(default_factory=dict)
     files: Sequence[UPath] = ()
     worst_by: str | None = None
 
@@ -29,7 +29,11 @@ class Section:
 
         A function that is named as a metric is keeps its name with ` (mean)` after it.
         """
-        numbers = {name: float(value) for name, value in self.metrics.items()}
+        numbers = {name: _float(value) for name, value in self.metrics.items()}
         for name, mean in (self.table.means() if self.table is not None else {}).items():
             numbers[f"{name} (mean)" if name in self.metrics else name] = mean
         return numbers
+
+
+def _float(value: float | None) -> float:
+    return float("nan") if value is None else float(value)
