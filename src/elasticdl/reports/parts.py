@@ -29,7 +29,7 @@ def results(sections: Sequence[Section]) -> dict[str, Any]:
         [name, _origin(name, sections), *(shown(one.get(name)) for one in numbers)]
         for name in names
     ]
-    return {"header": ["metric", "of", *(section.name for section in sections)], "rows": rows}
+    return {"header": ["metric", "kind", *(section.name for section in sections)], "rows": rows}
 
 
 def section_parts(
@@ -71,9 +71,7 @@ def flat(config: Mapping[str, Any], above: str = "") -> list[tuple[str, str]]:
 
 
 def _origin(name: str, sections: Sequence[Section]) -> str:
-    return (
-        "model" if any(name in section.metrics for section in sections) else "mean of the function"
-    )
+    return "model" if any(name in section.metrics for section in sections) else "function, mean"
 
 
 def _remarks(section: Section) -> list[str]:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 from elasticdl.reports.confusion import Confusion
 from elasticdl.reports.history import Curve, Event, curves_of
-from elasticdl.reports.plots import MOST_PLOTS, confusion_matrix, distribution, learning_curve
+from elasticdl.reports.matrix import confusion_matrix
+from elasticdl.reports.plots import MOST_PLOTS, distribution, learning_curve
 from elasticdl.reports.section import Section
 from elasticdl.reports.shown import shown
 from elasticdl.reports.table import Statistics
