@@ -25,11 +25,16 @@ from typing import Any
 
 from elasticdl.contract import legacy
 
-__all__ = ["ZooImporter"]
+__all__ = ["ZooImporter", "is_zoo_module"]
 
 _PREFIX = "_elasticdl_zoo_"
 _importers: dict[str, ZooImporter] = {}
 _numbers = itertools.count(1)
+
+
+def is_zoo_module(name: str) -> bool:
+    """Whether a dotted name is one of a zoo's own, as modules of zoos are named here."""
+    return name.startswith(_PREFIX)
 
 
 class ZooImporter:

@@ -14,7 +14,7 @@ from elasticdl.experiments.code_version import CodeVersion, code_version
 from elasticdl.experiments.config import RunConfig
 from elasticdl.storage import children, is_local, place, storage_errors
 
-__all__ = ["CodeVersion", "Project"]
+__all__ = ["CodeVersion", "Project", "find_config"]
 
 RUNS = "runs"
 
@@ -100,15 +100,22 @@ def _checked(run_name: str) -> str:
     return name
 
 
+def find_config(directory: UPath) -> UPath:
+    """The one YAML file of a run directory. None or several are an error that lists what is there."""
+    found = _only_config(directory)
+    if found is None:
+        raise _no_config(directory)
+    return found
+
+
 def _config_file(directory: UPath, own: UPath) -> UPath:
     """The config beside the run's outputs, or in the project when they lie elsewhere."""
-    found = _only_config(directory)
-    in_project = _only_config(own) if str(own) != str(directory) else None
-    if found is None and in_project is None:
-        raise _no_config(directory)
-    if found is None or in_project is None:
-        return found or in_project  # type: ignore[return-value]
-    if found.read_bytes() != in_project.read_bytes():
+    if str(own) == str(directory):
+        return find_config(directory)
+    found, in_project = _only_config(directory), _only_config(own)
+    if in_project is None:
+        return find_config(directory)
+    if found is not None and found.read_bytes() != in_project.read_bytes():
         raise InvalidValue(
             f"This run has two configs that differ: {found} and {in_project}. Remove one."
         )
