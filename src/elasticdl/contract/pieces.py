@@ -19,7 +19,7 @@ from elasticdl.errors import ContractError
 if TYPE_CHECKING:
     import keras
 
-__all__ = ["OVERRIDES", "Pieces", "assemble"]
+__all__ = ["OVERRIDES", "Pieces", "assemble", "callbacks_maker"]
 
 OVERRIDES = (
     "dataset_fn",
@@ -74,7 +74,7 @@ def assemble(pieces: Pieces, files: Sequence[str], *, training: bool = True) -> 
         batches=_batches(pieces),
         metrics=metrics,
         metric_values=metric_values,
-        callbacks=_callbacks(pieces.callbacks),
+        callbacks=callbacks_maker(pieces.callbacks),
         data_reader=pieces.custom_data_reader,
         prediction_processor=_processor(pieces.prediction_outputs_processor),
         prepare_data=pieces.prepare_data,
@@ -124,7 +124,7 @@ def _batches(pieces: Pieces) -> Batches:
     return bind_dataset(fn)
 
 
-def _callbacks(given: Any) -> Callable[[], Sequence[keras.callbacks.Callback]]:
+def callbacks_maker(given: Any) -> Callable[[], Sequence[keras.callbacks.Callback]]:
     def make() -> Sequence[keras.callbacks.Callback]:
         import keras
 

@@ -52,8 +52,10 @@ class _Stream:
 
     is_replayed = True
 
-    def __init__(self, name: str, num_batches: int) -> None:
-        self.shard = Shard(f"the {name} batches", num_batches, sequential=True)
+    def __init__(self, data: StreamData) -> None:
+        self.shard = Shard(f"the {data.name} batches", data.num_batches, sequential=True)
+        self.num_points = data.num_points
+        """The data points of an epoch or a pass, by the word of who made them."""
         self.element_spec: Any = None
         self._iterator: Any = None
         self._failure: BaseException | None = None
@@ -133,7 +135,7 @@ class TrainingStream(_Stream):
         warn: Callable[[str], None] = lambda message: None,
     ) -> None:
         self._data = data = make()
-        super().__init__(data.name, data.num_batches)
+        super().__init__(data)
         self._make = make
         self._warn = warn
         self._given = 0
@@ -245,16 +247,28 @@ class EvaluationStream(_Stream):
         warn: Callable[[str], None] = lambda message: None,
     ) -> None:
         self._data = data = make()
-        super().__init__(data.name, data.num_batches)
+        super().__init__(data)
         self._make = make
         self._warn = warn
         self._started: tuple[StreamData, Iterator[Batch]] | None = None
-        one_pass = self._one_pass()
+        self._first: Any = None
+        one_pass = self._plain = self._one_pass()
         self.element_spec = spec = one_pass.element_spec
         if not changes and _num_bytes(spec, data.num_points) <= KEPT_BYTES:
             one_pass = one_pass.cache()
         passes = _ending(one_pass.prefetch(prefetch_depth(spec)), spec).repeat()
         self._dataset = passes.with_options(_options())
+
+    @property
+    def first(self) -> Any:
+        """The first minibatch of a pass."""
+        import tensorflow as tf
+
+        if self._first is None:
+            self._first = next(iter(self._plain.take(1)), None)
+            if self._first is None:
+                raise DataError(f"The {self._data.name} data gave no minibatch.")
+        return tf.nest.map_structure(tf.convert_to_tensor, self._first)
 
     def open(self, lease: Lease) -> Any:
         if self._iterator is None:
@@ -271,6 +285,7 @@ class EvaluationStream(_Stream):
         first = next_batch(batches)
         if first is None:
             raise DataError(f"The {data.name} generator gave no minibatch.")
+        self._first = first
         self._started = data, _chain(first, batches)
         return self._from_generator(self._generate, batch_spec(first))
 

@@ -88,7 +88,7 @@ class Trainer:
     ) -> None:
         self.progress = Progress()
         self.stop_reason = ""
-        self._saved_at = 0
+        self.saved_at = 0
         self._restored: tuple[dict[str, Any], dict[str, Any]] | None = None
         self._training = training
         self._step = TrainStep(training)
@@ -240,7 +240,7 @@ class Trainer:
         ):
             self._log_step(epoch)
             self._evaluate("steps")
-        if _is_due(step, plan.checkpoint_steps) and self._saved_at < step:
+        if _is_due(step, plan.checkpoint_steps) and self.saved_at < step:
             self.save_checkpoint()
 
     def save_checkpoint(self) -> None:
@@ -256,14 +256,14 @@ class Trainer:
             parameters, state["best"] = self.best.snapshot()
             tensors |= parameters
         self._checkpointer.save(self.progress.step, tensors | remembered, state)
-        self._saved_at = self.progress.step
+        self.saved_at = self.progress.step
 
     def restore(self, tensors: dict[str, Any], state: dict[str, Any]) -> None:
         """Go on from a checkpoint."""
         self._take_over(tensors, state)
         self._ledger.restore(state["ledger"])
         self.progress = Progress(**state["progress"])
-        self._saved_at = self.progress.step
+        self.saved_at = self.progress.step
         self._restored = (tensors, state)
         if self.best is not None:
             self.best.restore(tensors, state.get("best"))

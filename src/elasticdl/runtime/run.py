@@ -122,10 +122,11 @@ class Run:
         """A checkpoint: written in the background, told of when it is there."""
         # A copy, since the training goes on; and the seed, by which a run is known.
         state = json.loads(json.dumps({**state, "seed": self._config.seed}))
+        occasion = "steps" if self._config.checkpoint_steps else "epoch"
 
         def write() -> None:
             path = self._store.save(step, tensors, state)
-            self._journal.emit("checkpoint", step=step, path=str(path))
+            self._journal.emit("checkpoint", step=step, path=str(path), occasion=occasion)
 
         self._writing.submit(write)
 

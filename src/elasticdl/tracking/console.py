@@ -80,7 +80,7 @@ class PlainProgress:
             self._say(f"epoch {event['epoch'] + 1}/{self._epochs} done  {_numbers(event)}")
         elif kind == "evaluation" and event["occasion"] != "epoch":  # the epoch's line has it
             self._say(f"evaluation at step {event['step']}  {_numbers(event['metrics'])}")
-        elif kind == "checkpoint":
+        elif kind == "checkpoint" and event["occasion"] != "epoch":  # the epoch has its line
             self._say(f"checkpoint at step {event['step']}: {event['path']}")
         elif kind == "warning":
             self._say(f"Warning: {event['message']}")
@@ -177,7 +177,8 @@ class LiveProgress:
             self._print(f"epoch {event['epoch'] + 1}/{self._epochs} done  {_numbers(event)}")
 
     def _on_checkpoint(self, event: Mapping[str, Any]) -> None:
-        self._print(f"checkpoint at step {event['step']}: {event['path']}")
+        if event["occasion"] != "epoch":
+            self._print(f"checkpoint at step {event['step']}: {event['path']}")
 
     def _on_warning(self, event: Mapping[str, Any]) -> None:
         self._print(f"Warning: {event['message']}")

@@ -47,7 +47,8 @@ class Events:
                 sink.receive(record)
 
     def close(self) -> None:
-        for sink in self._sinks:
+        """The last first: it may still have something to tell."""
+        for sink in reversed(self._sinks):
             sink.close()
 
 

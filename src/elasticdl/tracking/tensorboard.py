@@ -15,7 +15,7 @@ FLUSH_S = 5
 
 
 class TensorBoard:
-    """Writes the curves of `step` and `evaluation` events: train/loss, validation/accuracy, ..."""
+    """Writes the curves of `step`, `epoch` and `evaluation` events: train/loss, validation/accuracy, ..."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -25,6 +25,8 @@ class TensorBoard:
         if event["event"] == "step":
             fields = {k: event[k] for k in ("loss", "examples_per_s") if event[k] is not None}
             self._write("train", event["step"], fields)
+        elif event["event"] == "epoch":
+            self._write("train", event["step"], _training_metrics(event))
         elif event["event"] == "evaluation":
             self._write("validation", event["step"], event["metrics"])
 
@@ -36,6 +38,8 @@ class TensorBoard:
     def _write(self, run: str, step: int, values: Mapping[str, float]) -> None:
         import tensorflow as tf
 
+        if not values:
+            return
         with self._storage_errors():
             if run not in self._writers:
                 self._writers[run] = tf.summary.create_file_writer(
@@ -58,3 +62,12 @@ class TensorBoard:
                 f"Cannot write the curves to {self._directory}: {what}. Free some space there, or name "
                 "another place with --tensorboard_log_dir."
             ) from error
+
+
+def _training_metrics(event: Mapping[str, Any]) -> dict[str, float]:
+    """Those of an epoch's training; its loss has a curve of its own, by steps."""
+    return {
+        name: value
+        for name, value in event.items()
+        if isinstance(value, float) and name not in ("time", "loss") and not name.startswith("val_")
+    }

@@ -1,0 +1,56 @@
+"""The run directory of an experiment: `runs/<run_name>/`, which holds the user's config too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from upath import UPath
+
+from elasticdl.artifacts.run_directory import RunDirectory
+from elasticdl.artifacts.trained_model import MESSAGE
+from elasticdl.storage import children, remove, storage_errors
+
+__all__ = ["ExperimentDirectory"]
+
+_OURS = (
+    "checkpoints",
+    "logs",
+    "exported",
+    "plots",
+    "events.jsonl",
+    "report.html",
+    "run_id.txt",
+    "mlflow.json",
+)
+_REPORTS = "validation_report"
+
+
+class ExperimentDirectory(RunDirectory):
+    """Paths under the names that the `abstractions` engine gave them."""
+
+    @property
+    def tensorboard(self) -> UPath:
+        return self.path / "logs"
+
+    @property
+    def model(self) -> UPath:
+        return self.path / "exported"
+
+    @property
+    def is_exported(self) -> bool:
+        with storage_errors(self.path, doing="read"):
+            return (self.model / MESSAGE).is_file()
+
+    @contextmanager
+    def kept(self, *, overwrite: bool) -> Iterator[None]:
+        """Hold the directory for this process; with `overwrite` empty it of all but the user's files."""
+        with self.held(resume=True, job={}):
+            if overwrite:
+                self._clear()
+            yield
+
+    def _clear(self) -> None:
+        for child in children(self.path):
+            if child.name in _OURS or child.name.startswith(_REPORTS):
+                remove(child)

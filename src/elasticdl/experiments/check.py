@@ -1,0 +1,58 @@
+"""`elasticdl run --check`: everything that can be wrong before the first epoch, found in seconds."""
+
+from __future__ import annotations
+
+from elasticdl.engine.best import Best
+from elasticdl.engine.evaluator import Evaluator
+from elasticdl.engine.explain import describe
+from elasticdl.engine.inputs import split_minibatch
+from elasticdl.experiments.components import Components
+from elasticdl.experiments.evaluation import Points
+from elasticdl.experiments.parts import Parts, one_pass
+from elasticdl.experiments.training import logged_names
+
+__all__ = ["check"]
+
+Facts = list[tuple[str, str]]
+
+
+def check(components: Components) -> Facts:
+    """Put a minibatch of each kind of data through the model, and say what was seen.
+
+    Raises what a run would raise, sooner.
+    """
+    facts: Facts = [("data", str(components.data_dir))]
+
+    def warn(message: str) -> None:
+        facts.append(("warning", message))
+
+    parts = Parts(components, warn=warn)
+    stream = parts.training
+    model = parts.trained_on(stream.first)
+    parts.spec.callbacks()
+    facts.append(("model", f"{parts.spec.name}, {model.model.count_params():,} parameters"))
+    facts.append(("training", _shown(stream.first, stream.shard.num_records, stream.num_points)))
+    evaluator = Evaluator(model, parts.validation, lambda: one_pass(parts.validation))
+    names = logged_names(evaluator.names(parts.validation.first))
+    best = Best(components.config.export.metric, components.config.export.mode, by_epoch=True)
+    best.check(names)
+    facts.append(("logged", ", ".join(names)))
+    facts.append(("export metric", f"{best.metric} ({components.config.export.mode})"))
+    for name in ("validation", "test"):
+        reported = parts.reported(name)
+        element = reported.first
+        batch = split_minibatch(element[:2])
+        model.check(batch)
+        ids = components.validation_index(reported.num_points) if name == "validation" else None
+        points = Points(components.evaluation_functions(), ids)
+        outputs = model.model(model.bind(batch.features), training=False)
+        points.add(element, outputs, with_ids=name == "test")
+        facts.append((name, _shown(element, reported.shard.num_records, reported.num_points)))
+    facts.append(("evaluation", ", ".join(points.table.columns) or "the model's own metrics only"))
+    return facts
+
+
+def _shown(element: tuple[object, ...], num_batches: int, num_points: int) -> str:
+    parts = zip(("features", "labels", "third"), element, strict=False)
+    shapes = "; ".join(f"{name} {describe(part)}" for name, part in parts)
+    return f"{num_points:,} data points in {num_batches:,} batches: {shapes}"

@@ -1,0 +1,71 @@
+"""The export of an experiment: the best epoch as a trained model, with the config that it came of."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from upath import UPath
+
+from elasticdl.artifacts.checkpoint import Checkpoints
+from elasticdl.engine.best import Best
+from elasticdl.engine.state import TrainingModel
+from elasticdl.errors import NotFound
+from elasticdl.experiments.config import RunConfig
+from elasticdl.experiments.training import job_of
+from elasticdl.runtime.trained import TrainedModels
+from elasticdl.storage import remove
+
+if TYPE_CHECKING:
+    from elasticdl.experiments.session import Session
+
+__all__ = ["CONFIG", "best_of", "export"]
+
+CONFIG = "config.yaml"
+
+
+def best_of(store: Checkpoints, config: RunConfig, model: TrainingModel) -> Best:
+    """The best epoch that the newest checkpoint knows; `model` gets the weights of the last one."""
+    checkpoint, faults = store.latest()
+    if checkpoint is None:
+        raise NotFound(f"There is nothing to export: train first. {' '.join(faults)}".rstrip())
+    model.load(checkpoint.tensors, only_model=True)
+    best = Best(config.export.metric, config.export.mode, by_epoch=True)
+    best.restore(checkpoint.tensors, checkpoint.state.get("best"))
+    return best
+
+
+def export(session: Session, best: Best) -> UPath:
+    """Write `exported/`, whole or not at all, and tell of it."""
+    where, config = session.directory.model, session.config
+    stream = session.parts.validation
+    models = TrainedModels(
+        job_of(config),
+        session.model,
+        element=stream.first,
+        element_spec=stream.element_spec,
+        objects={},
+        source=None,
+        saved_model="savedmodel",
+        about={"experiment": {"project": config.project_name, "run": session.project.run_name}},
+        more={CONFIG: config.to_yaml().encode()},
+    )
+    remove(where)
+    is_known = best.value is not None
+    remarks = models.save(
+        where,
+        values=best.parameters if is_known else None,
+        metrics=best.metrics,
+        steps=best.step,
+        chosen=str(best) if is_known else "last",
+    )
+    for remark in remarks:
+        session.warn(remark)
+    session.tell(
+        "exported",
+        path=str(where),
+        metric=best.metric,
+        value=best.value,
+        epoch=best.epoch,
+        step=best.step,
+    )
+    return where
