@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import textwrap
 import threading
 import warnings
 from collections.abc import Callable, Mapping
@@ -66,16 +65,9 @@ def draw(
 
 
 def shorten(name: str, width: int = 48) -> str:
-    """A name that fits above a plot."""
-    return (
-        textwrap.shorten(name, width, placeholder=" …")
-        if len(name.split()) > 1
-        else _cut(name, width)
-    )
-
-
-def _cut(name: str, width: int) -> str:
-    return name if len(name) <= width else name[: width - 1] + "…"
+    """A name in one line that fits beside or above a plot."""
+    line = " ".join(name.split())
+    return line if len(line) <= width else line[: width - 1] + "…"
 
 
 def _load() -> None:

@@ -83,6 +83,7 @@ def _put_bars(axes: Axes, values: Values) -> None:
     """The bars of a histogram; whole numbers have a bar each."""
     from matplotlib.ticker import MaxNLocator
 
+    axes.yaxis.set_major_locator(MaxNLocator(6, integer=True))
     low, high = float(values.min()), float(values.max())
     if high - low < _MOST_BINS and (values == np.round(values)).all():
         numbers, counts = np.unique(values, return_counts=True)

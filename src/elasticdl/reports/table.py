@@ -163,9 +163,7 @@ def _describe(values: Numbers) -> Statistics:
     with np.errstate(
         invalid="ignore", over="ignore"
     ):  # an infinite value makes infinite or no figures
-        quarters = np.percentile(there, [0, 25, 50, 75, 100])
-        std = there.std(ddof=1) if len(there) > 1 else float("nan")
-        low, q25, q50, q75, high = map(float, quarters)
-        return Statistics(
-            len(there), float(there.mean()), float(std), low, q25, q50, q75, high, missing
-        )
+        q25, q50, q75 = map(float, np.percentile(there, [25, 50, 75]))
+        std = float(there.std(ddof=1)) if len(there) > 1 else float("nan")
+        mean, low, high = float(there.mean()), float(there.min()), float(there.max())
+    return Statistics(len(there), mean, std, low, q25, q50, q75, high, missing)

@@ -105,8 +105,8 @@ def _draw_and_write(
         plots=plots,
         directory=run_directory,
     )
+    write_page(run_directory / "report.html", page)
     reports.page = run_directory / "report.html"
-    write_page(reports.page, page)
 
 
 def _write_plots(run_directory: UPath, plots: Sequence[Plot]) -> list[UPath]:
