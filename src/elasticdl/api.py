@@ -87,7 +87,11 @@ def run(config: JobConfig, objects: Mapping[str, Any] | None = None) -> Result:
     from elasticdl.runtime import local
 
     if config.command == "predict":
+        from elasticdl.experiments import predicting
         from elasticdl.runtime.predict import predict as predict_locally
+
+        if predicting.is_export(config, objects or {}):
+            return predicting.predict(config, collect=objects is not None)
 
         # Who has a result at hand can take predictions from it; a command line cannot.
         return predict_locally(config, objects or {}, collect=objects is not None)

@@ -36,6 +36,9 @@ class Leases(Protocol):
     is_replayed: bool
     """Whether a run that goes on reads all of it again, so that random numbers are drawn as before."""
 
+    @property
+    def element_spec(self) -> Any: ...
+
     def open(self, lease: Lease) -> Any: ...
 
     def begin(self, lease: Lease) -> tuple[Any, Any]: ...

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from elasticdl.data.ledger import Lease
-from elasticdl.data.pipeline import Pipeline
+from elasticdl.data.pipeline import Leases
 from elasticdl.data.source import ArraySpec
 from elasticdl.engine.explain import reading
 from elasticdl.engine.outputs import OutputForm, rows_of, specs_of
@@ -54,14 +54,18 @@ class Predictor:
     Args:
       training: the model, made for prediction.
       pipeline: the data, in prediction mode.
-      element: a first minibatch of it.
+      element: a first minibatch of it: features.
+      element_spec: their types and shapes, where the pipeline has more than features.
     """
 
-    def __init__(self, training: TrainingModel, pipeline: Pipeline, element: Any) -> None:
+    def __init__(
+        self, training: TrainingModel, pipeline: Leases, element: Any, element_spec: Any = None
+    ) -> None:
         import tensorflow as tf
 
         self._training = training
         self._pipeline = pipeline
+        self._element_spec = pipeline.element_spec if element_spec is None else element_spec
         self.form = OutputForm(training.model, element, self._outputs(element))
         self._step = tf.function(self._one_step, reduce_retracing=True, autograph=False)
         self._loop = tf.function(self._many_steps, reduce_retracing=True, autograph=False)
@@ -153,7 +157,7 @@ class Predictor:
 
         if tf.config.functions_run_eagerly():  # to trace the user's code would surprise a debugger
             return specs_of(self.form.ranks, list(self._step(element)))
-        made = self._step.get_concrete_function(self._pipeline.element_spec)
+        made = self._step.get_concrete_function(self._element_spec)
         return specs_of(self.form.ranks, list(made.structured_outputs))
 
     def _steps_in_bytes(self, element: Any) -> int:

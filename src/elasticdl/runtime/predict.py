@@ -30,7 +30,7 @@ from elasticdl.runtime.result import Result
 from elasticdl.tracking.console import make_progress
 from elasticdl.tracking.events import Events
 
-__all__ = ["predict"]
+__all__ = ["PredictionRun", "next_steps", "predict"]
 
 
 def predict(config: JobConfig, objects: Mapping[str, Any], *, collect: bool = False) -> Result:
@@ -74,7 +74,7 @@ def predict(config: JobConfig, objects: Mapping[str, Any], *, collect: bool = Fa
                 asked = from_anywhere(asked, own_reader=spec.data_reader is not None)
                 sinks.append(FileSink(output, job, asked, schema))
             memory = MemorySink(predictor.form, predictor.schema)
-            run = _Run(config, predictor, ledger, sinks or [memory], interrupt)
+            run = PredictionRun(config, predictor, ledger, sinks or [memory], interrupt)
             run.predict()
     records = ledger.records_per_epoch if run.status == "completed" else run.records
     return Result(
@@ -85,7 +85,7 @@ def predict(config: JobConfig, objects: Mapping[str, Any], *, collect: bool = Fa
         predictions=None if sinks else memory.predictions(),
         output=output.place if output is not None else None,
         seconds=time.monotonic() - began,
-        next_steps=_next_steps(config, objects, run.status),
+        next_steps=next_steps(config, objects, run.status),
     )
 
 
@@ -126,7 +126,7 @@ class _Stopped(Exception):
 
 
 @dataclass
-class _Run:
+class PredictionRun:
     """The loop over the leases that are not done yet."""
 
     config: JobConfig
@@ -210,9 +210,10 @@ class _Run:
         )
 
 
-def _next_steps(
+def next_steps(
     config: JobConfig, objects: Mapping[str, Any], status: str
 ) -> tuple[tuple[str, str], ...]:
+    """What to do with the predictions, or to go on with them."""
     if not config.output:
         return ()
     output = shlex.quote(config.output)
