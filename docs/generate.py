@@ -49,6 +49,9 @@ def page() -> str:
     parts = [HEAD]
     parts += [_job(command) for command in ("train", "evaluate", "predict")]
     parts += [
+        _plain(["run"]),
+        _plain(["new"]),
+        _plain(["schema"]),
         _plain(["data", "prepare"]),
         _plain(["data", "inspect"]),
         _plain(["model", "show"]),

@@ -20,7 +20,7 @@ from elasticdl.job.config import COMMANDS, JobConfig, Option, options
 if TYPE_CHECKING:
     from elasticdl.runtime.result import Result
 
-__all__ = ["JobCommand", "JobOption", "job_command"]
+__all__ = ["JobCommand", "JobOption", "job_command", "refuse_slips"]
 
 METAVARS = {
     "str": "TEXT",
@@ -99,8 +99,7 @@ class JobCommand(click.Command):
         except click.NoSuchOption as error:
             raise UnknownName(self._unknown(ctx, error.option_name, given)) from None
         if not ctx.resilient_parsing:
-            self._refuse_swallowed_flags(ctx)
-            self._refuse_stray_words(ctx)
+            refuse_slips(self, ctx)
         return rest
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -130,24 +129,21 @@ class JobCommand(click.Command):
             f"\nTry '{ctx.command_path} --help'."
         )
 
-    def _refuse_swallowed_flags(self, ctx: click.Context) -> None:
-        """`--output --overwrite` means a value forgotten, not a directory named `--overwrite`."""
-        known = {opt for param in self.get_params(ctx) for opt in param.opts}
-        for name, value in ctx.params.items():
-            if isinstance(value, str) and value.partition("=")[0].replace("-", "_") in {
-                opt.replace("-", "_") for opt in known
-            }:
-                raise InvalidValue(
-                    f"The option --{name} has no value: it is followed by {value!r}. "
-                    f"Give it one: --{name}=..."
-                )
 
-    def _refuse_stray_words(self, ctx: click.Context) -> None:
-        if ctx.args:
+def refuse_slips(command: click.Command, ctx: click.Context) -> None:
+    """`--output --overwrite` means a value forgotten, not a directory named `--overwrite`."""
+    known = {opt.replace("-", "_") for param in command.get_params(ctx) for opt in param.opts}
+    for name, value in ctx.params.items():
+        if isinstance(value, str) and value.partition("=")[0].replace("-", "_") in known:
             raise InvalidValue(
-                f"Unexpected {ctx.args[0]!r}: '{ctx.command_path}' takes options only. "
-                "If it belongs to the option before it, put quotes around the whole value."
+                f"The option --{name} has no value: it is followed by {value!r}. "
+                f"Give it one: --{name}=..."
             )
+    if ctx.args:
+        raise InvalidValue(
+            f"Unexpected {ctx.args[0]!r}: '{ctx.command_path}' takes options only. "
+            "If it belongs to the option before it, put quotes around the whole value."
+        )
 
 
 def job_command(
