@@ -50,7 +50,12 @@ class Replay:
             try:
                 self._send(self._state, part.records)
             except Exception as error:
-                self._judge(error)
+                if not _is_refusal(error):
+                    raise
+                if not self._store.is_active(self._state.run_id):  # somebody deleted it just now
+                    self._state = self._take_up()
+                    continue
+                self._note(f"MLflow does not take a part of {self._tracked.run_name}: {error}")
             self._keep(replace(self._state, lines_sent=part.num_lines))
 
     def end(self, status: str) -> None:
@@ -103,15 +108,6 @@ class Replay:
         write_state(self._directory, state)
         self._state = state
 
-    def _judge(self, error: Exception) -> None:
-        """Go on after what MLflow will never take. All else is raised: it is tried again."""
-        if getattr(error, "error_code", "") not in REFUSALS:
-            raise error
-        if not self._store.is_active(self.run_id):  # somebody deleted it just now
-            self._state = None
-            raise error
-        self._note(f"MLflow does not take something of {self._tracked.run_name}: {error}")
-
     def _send(self, state: State, records: Sequence[Record]) -> None:
         for record in records:
             if record.is_evaluation:
@@ -155,6 +151,11 @@ class Replay:
         """Where it was written down; or in the run directory, which may have been moved since."""
         candidates = (place(path), self._directory / path.rstrip("/").rpartition("/")[2])
         return next((where for where in candidates if where.exists()), None)
+
+
+def _is_refusal(error: Exception) -> bool:
+    """MLflow answered, and will answer the same the next time."""
+    return getattr(error, "error_code", "") in REFUSALS
 
 
 def _shared_directory(paths: Sequence[str]) -> str:
