@@ -131,7 +131,7 @@ class RunConfig(BaseModel):
         default=3, description="How many of the last checkpoints are kept.", examples=[3]
     )
     export: Annotated[ExportConfig, Give("a section with metric and mode")] = Field(
-        default=ExportConfig(), description="Which epoch is exported."
+        default=ExportConfig(), description="By which metric the epoch to export is chosen."
     )
     data_loader: _Section = Field(default=None, description="Parameters of your data loader.")
     augmentor: _Section = Field(default=None, description="Parameters of your augmentor.")
