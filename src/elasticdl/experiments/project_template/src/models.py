@@ -40,4 +40,4 @@ class ModelBuilder(ModelBuilderBase):
 
     def get_callbacks(self):
         """Checkpoints, TensorBoard and MLflow are there already: this is for what is yours."""
-        return [keras.callbacks.ReduceLROnPlateau(monitor="val_loss", patience=3)]
+        return [keras.callbacks.EarlyStopping(monitor="val_loss", patience=5)]
