@@ -12,8 +12,6 @@ from typing import Any
 
 import pytest
 
-from elasticdl.tracking.mlflow import MlflowSink
-
 from .conftest import Project
 
 Until = Callable[[Callable[[], Any]], Any]
@@ -114,19 +112,22 @@ def test_killed_run_is_sent_and_is_not_finished(project: Project, until: Until) 
 
 
 def test_statuses_of_runs_that_did_not_end_well(project: Project) -> None:
-    sinks: dict[str, MlflowSink] = {}
-    for status in ("stopped", "interrupted", "failed", ""):
-        events, sinks[status] = project.sink(f"run_{status}")
+    begun = {
+        status: project.sink(f"run_{status}") for status in ("stopped", "failed", "preempted", "")
+    }
+    for status, (events, _) in begun.items():
         events.emit("run_started", command="train", step=0)
         if status:
             events.emit("run_ended", status=status)
+    for events, _ in begun.values():
         events.close()
-    statuses = {s: project.client().get_run(sink.run_id).info.status for s, sink in sinks.items()}
+    client = project.client()
+    statuses = {s: client.get_run(sink.run_id).info.status for s, (_, sink) in begun.items()}
     assert statuses == {
         "stopped": "FINISHED",
-        "interrupted": "KILLED",
         "failed": "FAILED",
-        "": "FAILED",
+        "preempted": "KILLED",
+        "": "KILLED",
     }
 
 

@@ -58,10 +58,10 @@ class Replay:
                 self._note(f"MLflow does not take a part of {self._tracked.run_name}: {error}")
             self._keep(replace(self._state, lines_sent=part.num_lines))
 
-    def end(self, status: str) -> None:
-        """The run's process is gone. One that did not say how it ended did not end well."""
+    def end(self) -> None:
+        """The run's process is gone. One that did not say how it ended was killed."""
         if self._state is not None and self._lines.is_open:
-            self._store.set_status(self._state.run_id, status, round(1000 * time.time()))
+            self._store.set_status(self._state.run_id, "KILLED", round(1000 * time.time()))
 
     def _take_up(self) -> State:
         """The run of an earlier time, or a new one."""

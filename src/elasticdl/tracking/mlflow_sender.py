@@ -1,8 +1,8 @@
 """The process that sends to MLflow, so that a training need not wait: `python -m elasticdl.tracking.mlflow_sender`.
 
 On its stdin it is told, a JSON object a line, first what is tracked, then that there are new events, then that
-it is the end. Its stdin's end alone means that the training was killed. On its stdout it answers with
-what it has done. It ends by itself.
+it is the end; when the training was killed its stdin just ends. On its stdout it answers with what it has
+done. It ends by itself.
 """
 
 from __future__ import annotations
@@ -32,16 +32,18 @@ MAX_REASON = 300
 
 
 class _Answers:
-    """Lines to the training's process, which may be gone; never with anything secret."""
+    """Lines to the training's process, which may be gone; what MLflow says without anything secret."""
 
     def __init__(self, secrets: list[str]) -> None:
         self._secrets = secrets
         self._out = _own_stdout()
 
     def tell(self, **fields: Any) -> None:
-        line = hide_secrets(json.dumps(fields), self._secrets)
-        with contextlib.suppress(OSError, ValueError):
-            print(line, file=self._out, flush=True)
+        with contextlib.suppress(OSError):
+            print(json.dumps(fields), file=self._out, flush=True)
+
+    def quote(self, kind: str, text: str) -> None:
+        self.tell(**{kind: hide_secrets(text, self._secrets)})
 
 
 class _Session:
@@ -60,17 +62,17 @@ class _Session:
         """Until the next attempt is due; None when nothing is left to send."""
         return max(0.0, self._due - time.monotonic()) if self._failures else None
 
-    def attempt(self, end_status: str = "") -> None:
+    def attempt(self, *, is_end: bool) -> None:
         try:
             if self._replay is None:
                 self._replay = Replay(self._tracked, Store(self._address), self._note)
             self._replay.send()
-            if end_status:
-                self._replay.end(end_status)
+            if is_end:
+                self._replay.end()
         except Exception as error:
             self._due = time.monotonic() + RETRY_S[min(self._failures, len(RETRY_S) - 1)]
             self._failures += 1
-            self._answers.tell(failing=_reason(error))
+            self._answers.quote("failing", _reason(error))
             return
         self._failures = 0
         self._answers.tell(run_id=self._replay.run_id, url=self._replay.url)
@@ -79,7 +81,7 @@ class _Session:
         self._answers.tell(ended=True)
 
     def _note(self, text: str) -> None:
-        self._answers.tell(note=text)
+        self._answers.quote("note", text)
 
 
 def main() -> None:
@@ -90,12 +92,11 @@ def main() -> None:
     session = _Session(tracked, _Answers(secrets_of(tracked.address)))
     words: queue.Queue[str] = queue.Queue()
     threading.Thread(target=_listen, args=(words,), daemon=True).start()
-    end_status = ""
-    while not end_status:
-        heard = _all(words, session.wait_s)
-        end_status = _end_status(heard)
-        if end_status or not session.wait_s:
-            session.attempt(end_status)
+    is_end = False
+    while not is_end:
+        is_end = _is_end(_all(words, session.wait_s))
+        if is_end or not session.wait_s:
+            session.attempt(is_end=is_end)
     session.finish()
 
 
@@ -116,11 +117,8 @@ def _all(words: queue.Queue[str], wait_s: float | None) -> list[str]:
         return heard
 
 
-def _end_status(heard: list[str]) -> str:
-    """What a run is that has not said how it ended: failed when it came to its end, killed when not."""
-    if any(line and json.loads(line).get("end") for line in heard):
-        return "FAILED"
-    return "KILLED" if "" in heard else ""
+def _is_end(heard: list[str]) -> bool:
+    return any(not line or json.loads(line).get("end") for line in heard)
 
 
 def _own_stdout() -> TextIO:
@@ -145,3 +143,4 @@ def _reason(error: Exception) -> str:
 
 if __name__ == "__main__":
     main()
+    os._exit(0)  # all is sent; to take MLflow apart would take a while, and stdin may still be read
