@@ -36,7 +36,8 @@ def sink(shared_project: Project) -> MlflowSink:
     events.emit("exported", path=str(directory / "exported"), **exported)
     reports = [str(directory / "validation_report.csv"), str(directory / "plots" / "loss.png")]
     events.emit("report", name="validation", points=5, metrics={"ce": 0.75}, files=reports)
-    events.emit("report", name="test", points=4, metrics={"ce": 0.5}, files=[str(elsewhere)])
+    reports = [str(elsewhere), str(directory / "plots" / "loss.png")]
+    events.emit("report", name="test", points=4, metrics={"ce": 0.5}, files=reports)
     events.emit("run_ended", status="completed")
     events.close()
     return sink
@@ -117,7 +118,7 @@ def test_test_report_is_a_run_below_it(run: Any, evaluation: Any, shared_project
     assert evaluation.data.params == run.data.params
     assert evaluation.data.metrics == {"test_ce": 0.5}
     found = artifacts(shared_project, evaluation.info.run_id, "reports")
-    assert found == {"reports/eval_report.csv"}
+    assert found == {"reports/eval_report.csv", "reports/plots/loss.png"}
 
 
 def test_artifacts_are_beside_the_database(run: Any, shared_project: Project) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from upath import UPath
 
-from elasticdl.storage import place
+from elasticdl.storage import is_local, place
 from elasticdl.tracking.mlflow_address import shown
 from elasticdl.tracking.mlflow_lines import Lines
 from elasticdl.tracking.mlflow_records import Record
@@ -84,9 +84,7 @@ class Replay:
             name, tags = self._tracked.run_name, self._tags("training", state.key)
             state = replace(state, run_id=self._store.make_run(experiment, name, tags))
             write_state(self._directory, state)
-        self._store.set_params(state.run_id, self._tracked.params)
-        self._store.set_tags(state.run_id, self._tracked.tags)
-        self._store.set_status(state.run_id, "RUNNING", 0)
+        self._describe(state.run_id)
         self.url = self._store.url(experiment, state.run_id)
         return state
 
@@ -124,8 +122,17 @@ class Replay:
             experiment, _ = self._store.experiment(self._tracked.experiment)
             run_id = self._store.make_run(experiment, f"{self._tracked.run_name}_evaluation", tags)
             self._keep(replace(state, evaluation_run_id=run_id))
-        self._store.set_params(run_id, self._tracked.params)
+        self._describe(run_id)
         return run_id
+
+    def _describe(self, run_id: str) -> None:
+        try:
+            self._store.set_params(run_id, self._tracked.params)
+            self._store.set_tags(run_id, self._tracked.tags)
+        except Exception as error:
+            if not _is_refusal(error):
+                raise
+            self._note(f"MLflow does not take all parameters of {self._tracked.run_name}: {error}")
 
     def _log(self, run_id: str, records: Sequence[Record]) -> None:
         self._store.log_metrics(run_id, records)
@@ -137,29 +144,27 @@ class Replay:
                 self._store.set_status(run_id, record.status, record.time_ms)
 
     def _files(self, record: Record) -> Iterator[tuple[UPath, str]]:
-        """What is to be uploaded and to which folder: as they lie below the directory that they share."""
-        root = _shared_directory(record.files)
+        """What is to be uploaded, and to which folder: below it, things lie as in the run directory."""
+        root = f"{self._directory}/"
         for path in record.files:
             found = self._found(path)
             if found is None:
                 self._note(f"{path} is no longer there: MLflow is not given it.")
                 continue
-            below = posixpath.relpath(posixpath.dirname(path), root) if root else "."
-            yield found, record.folder if below == "." else f"{record.folder}/{below}"
+            is_inside = str(found).startswith(root)
+            below = posixpath.dirname(str(found).removeprefix(root)) if is_inside else ""
+            yield found, posixpath.join(record.folder, below).rstrip("/")
 
     def _found(self, path: str) -> UPath | None:
         """Where it was written down; or in the run directory, which may have been moved since."""
-        candidates = (place(path), self._directory / path.rstrip("/").rpartition("/")[2])
+        written = place(path)
+        candidates = (
+            written.absolute() if is_local(written) else written,
+            self._directory / written.name,
+        )
         return next((where for where in candidates if where.exists()), None)
 
 
 def _is_refusal(error: Exception) -> bool:
     """MLflow answered, and will answer the same the next time."""
     return getattr(error, "error_code", "") in REFUSALS
-
-
-def _shared_directory(paths: Sequence[str]) -> str:
-    try:
-        return posixpath.commonpath([posixpath.dirname(path) for path in paths])
-    except ValueError:  # none, or local and remote ones
-        return ""
