@@ -62,6 +62,22 @@ def examples(name: str, count: int, *, labelled: bool = True) -> list[bytes]:
     ]
 
 
+def notebook() -> list[str]:
+    """The Python cells of the fourth document in their order; none when it is not there."""
+    document = _document("003")
+    if document is None:
+        return []
+    # Not by pairs of fences: one in this document is never closed.
+    return re.findall(r"^```python\n(.*?)^```\s*$", document, re.MULTILINE | re.DOTALL)
+
+
+def config_of_notebook() -> str:
+    """The config that the fourth document prints as a list of keys, as YAML."""
+    lines = (_document("003") or "").partition("## Define your `config.yaml`")[2].splitlines()
+    keys = [line for line in lines if re.match(r"\s*- `\w+`:", line)]
+    return "\n".join(re.sub(r"^(\s*)- `(\w+)`", r"\1\2", line) for line in keys) + "\n"
+
+
 def _example(pixels: np.ndarray, label: int | None, as_bytes: bool) -> bytes:
     if as_bytes:
         image = tf.train.Feature(
