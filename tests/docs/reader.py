@@ -130,6 +130,8 @@ def _run(words: list[str]) -> int:
             return 0 if importlib.util.find_spec(package) else 1
         case ["tensorboard", option] if option.startswith("--logdir="):
             return 0 if list(Path(option.removeprefix("--logdir=")).rglob("*tfevents*")) else 1
+        case ["mlflow", "ui", "--backend-store-uri", address]:
+            return 0 if Path(address.removeprefix("sqlite:///")).is_file() else 1
         case [("head" | "cat" | "ls" | "tail" | "grep" | "git"), *_]:
             environment = {**os.environ, **_AUTHOR}
             done = subprocess.run(

@@ -18,15 +18,22 @@ from .blocks import ROOT
 PAGE = (ROOT / "docs" / "reference" / "events.md").read_text(encoding="utf-8")
 
 
-def documented() -> dict[str, set[str]]:
-    section = PAGE.partition("## The events")[2].partition("\n## ")[0]
-    parts = re.split(r"^### (\w+)$", section, flags=re.MULTILINE)[1:]
+OF_ANY_RUN = "## The events"
+OF_EXPERIMENTS = "## The events of an experiment"
+
+
+def section(heading: str) -> str:
+    return PAGE.partition(f"\n{heading}\n")[2].partition("\n## ")[0]
+
+
+def documented(heading: str = OF_ANY_RUN) -> dict[str, set[str]]:
+    parts = re.split(r"^### (\w+)$", section(heading), flags=re.MULTILINE)[1:]
     tables = zip(parts[::2], parts[1::2], strict=True)
     return {name: set(re.findall(r"^\| `([\w.]+)` \|", text, re.M)) for name, text in tables}
 
 
-def examples() -> list[dict[str, Any]]:
-    blocks = re.findall(r"^```json\n(\{\"time\".*?)^```$", PAGE, re.M | re.S)
+def examples(heading: str) -> list[dict[str, Any]]:
+    blocks = re.findall(r"^```json\n(\{\"time\".*?)^```$", section(heading), re.M | re.S)
     return [json.loads(line) for block in blocks for line in block.splitlines()]
 
 
@@ -70,8 +77,10 @@ def test_events_of_runs_are_those_of_the_page() -> None:
     }
 
 
-def test_examples_of_the_page_have_the_fields_of_its_tables() -> None:
-    assert fields_of(examples()) == documented()
+@pytest.mark.parametrize("heading", [OF_ANY_RUN, OF_EXPERIMENTS])
+def test_examples_of_the_page_have_the_fields_of_its_tables(heading: str) -> None:
+    assert documented(heading)
+    assert fields_of(examples(heading)) == documented(heading)
 
 
 def fields_of(events: list[dict[str, Any]]) -> dict[str, set[str]]:
