@@ -46,6 +46,16 @@ def test_line_that_a_crash_cut_short_takes_nothing_else_with_it(project: Project
     assert project.losses(first.run_id) == [(0, 1.0), (1, 0.5)]
 
 
+def test_what_was_sent_just_before_a_crash_is_not_there_twice(project: Project) -> None:
+    first = project.run({0: 1.0, 1: 0.5})
+    file = project.directory("first") / "mlflow.json"
+    state = json.loads(file.read_text())  # as it is while MLflow makes the run
+    file.write_text(json.dumps({**state, "run_id": "", "lines_sent": 0}))
+    second = project.run({2: 0.25}, step=10)
+    assert second.run_id == first.run_id
+    assert project.losses(first.run_id) == [(0, 1.0), (1, 0.5), (2, 0.25)]
+
+
 def test_deleted_run_is_made_anew_with_all_epochs_and_told(project: Project) -> None:
     first = project.run({0: 1.0})
     project.client().delete_run(first.run_id)
