@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import http.server
 import os
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -78,6 +81,31 @@ def test_server_that_does_not_answer_is_told_once_without_secrets(
     assert sink.run_id is None
     written = [path.read_text() for path in project.directory("first").iterdir()]
     assert not [text for text in [told, *written] if "cret" in text or "me:" in text]
+
+
+class Refusing(http.server.BaseHTTPRequestHandler):
+    """Lets nobody in, and remembers who knocked."""
+
+    seen: list[str] = []
+
+    def do_GET(self) -> None:
+        self.seen.append(self.headers.get("Authorization", ""))
+        self.send_error(401)
+
+    do_POST = do_GET
+
+    def log_message(self, *words: Any) -> None:
+        pass
+
+
+def test_server_that_refuses_the_password_of_the_address_is_told_once(project: Project) -> None:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        project.run({0: 1.0}, tracking_uri=f"http://me:s%40cret@127.0.0.1:{server.server_port}")
+        server.shutdown()
+    (told,) = project.told
+    assert "it refuses this user or password (HTTP 401)" in told
+    assert {base64.b64decode(word.split()[1]) for word in Refusing.seen} == {b"me:s@cret"}
 
 
 def test_database_that_cannot_be_opened_is_told_once(project: Project) -> None:

@@ -137,6 +137,8 @@ def _reason(error: Exception) -> str:
         return found[1].strip()
     if "timed out" in text:
         return "it does not answer in time"
+    if found := re.search(r"error code (401|403)\b", text):
+        return f"it refuses this user or password (HTTP {found[1]})"
     first = " ".join(text.split("\n(Background", 1)[0].split())
     return first[:MAX_REASON].rstrip(" .")
 
