@@ -23,7 +23,7 @@ from elasticdl.storage import is_local
 from elasticdl.tracking.mlflow_address import checked_address, default_tracking_uri, shown
 from elasticdl.tracking.mlflow_state import Tracked
 
-__all__ = ["MlflowSink", "default_tracking_uri"]
+__all__ = ["MlflowSink", "checked_address", "default_tracking_uri"]
 
 SENDER = "elasticdl.tracking.mlflow_sender"
 TOLD = ("run_started", "epoch", "exported", "report", "run_ended")
