@@ -11,7 +11,10 @@ from elasticdl.artifacts.run_directory import RunDirectory
 from elasticdl.artifacts.trained_model import MESSAGE
 from elasticdl.storage import children, remove, storage_errors
 
-__all__ = ["ExperimentDirectory"]
+__all__ = ["ESTIMATOR", "ExperimentDirectory"]
+
+ESTIMATOR = "model.skops"
+"""The export of a model that is not Keras'."""
 
 _OURS = (
     "checkpoints",
@@ -40,7 +43,7 @@ class ExperimentDirectory(RunDirectory):
     @property
     def is_exported(self) -> bool:
         with storage_errors(self.path, doing="read"):
-            return (self.model / MESSAGE).is_file()
+            return any((self.model / name).is_file() for name in (MESSAGE, ESTIMATOR))
 
     @contextmanager
     def kept(self, *, overwrite: bool) -> Iterator[None]:

@@ -59,6 +59,7 @@ class _Stream:
         self.element_spec: Any = None
         self._iterator: Any = None
         self._failure: BaseException | None = None
+        self._is_closed = False
 
     def prepare(self, lease: Lease | None) -> None:
         """The iterator runs ahead by itself."""
@@ -91,9 +92,10 @@ class _Stream:
         if self._failure is not None:
             raise self._failure from None
 
-    def close(self, *, wait: bool = True) -> None:
-        if wait:
-            self._iterator = None
+    def close(self) -> None:
+        """Let go of the iterator, which waits for its thread. A thread in Python must end before Python does."""
+        self._is_closed = True
+        self._iterator = None
 
     def _start(self, dataset: tf.data.Dataset) -> None:
         import tensorflow as tf
@@ -108,6 +110,8 @@ class _Stream:
         def guarded() -> Iterator[Batch]:
             try:
                 for batch in generate():
+                    if self._is_closed:
+                        return
                     yield check_batch(batch, spec, self.shard.name)
             except GeneratorExit:
                 raise
@@ -151,6 +155,10 @@ class TrainingStream(_Stream):
     def first(self) -> Any:
         """The first minibatch, which is trained on all the same."""
         return self._hand.get_value()
+
+    def close(self) -> None:
+        self._hand = None
+        super().close()
 
     def begin(self, lease: Lease) -> tuple[Any, Any]:
         return self.open(lease), self._take()
@@ -274,6 +282,14 @@ class EvaluationStream(_Stream):
         if self._iterator is None:
             self._start(self._dataset)
         return self._iterator
+
+    def fresh(self) -> Iterator[Any]:
+        """The minibatches of a pass of its own, whatever else is being read."""
+        try:
+            yield from self._plain
+        except Exception:
+            self.reraise()
+            raise
 
     def _one_pass(self) -> tf.data.Dataset:
         import tensorflow as tf

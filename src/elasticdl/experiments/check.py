@@ -26,7 +26,14 @@ def check(components: Components) -> Facts:
     def warn(message: str) -> None:
         facts.append(("warning", message))
 
-    parts = Parts(components, warn=warn)
+    with Parts(components, warn=warn) as parts:
+        look = _look_at_estimator if components.is_generic else _look
+        return facts + look(parts)
+
+
+def _look(parts: Parts) -> Facts:
+    facts: Facts = []
+    components = parts.components
     stream = parts.training
     model = parts.trained_on(stream.first)
     parts.spec.callbacks()
@@ -50,6 +57,16 @@ def check(components: Components) -> Facts:
         facts.append((name, _shown(element, reported.shard.num_records, reported.num_points)))
     facts.append(("evaluation", ", ".join(points.table.columns) or "the model's own metrics only"))
     return facts
+
+
+def _look_at_estimator(parts: Parts) -> Facts:
+    """Its model is made by its own `fit`: what can be looked at is the data."""
+    facts = [("model", f"{type(parts.components.model_builder).__name__}, which fits it itself")]
+    for name in ("training", "validation", "test"):
+        stream = parts.passes(name)
+        facts.append((name, _shown(stream.first, stream.shard.num_records, stream.num_points)))
+    functions = parts.components.evaluation_functions()
+    return [*facts, ("evaluation", ", ".join(functions or ()) or "none")]
 
 
 def _shown(element: tuple[object, ...], num_batches: int, num_points: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from elasticdl.artifacts.experiment_directory import ESTIMATOR
 from elasticdl.contract.importer import is_zoo_module
 from elasticdl.errors import (
     ContractError,
@@ -15,9 +16,7 @@ from elasticdl.errors import (
     reason,
 )
 
-__all__ = ["ESTIMATOR", "load_estimator", "save_estimator"]
-
-ESTIMATOR = "model.skops"
+__all__ = ["load_estimator", "save_estimator"]
 
 
 def save_estimator(model: Any, directory: Path) -> Path:

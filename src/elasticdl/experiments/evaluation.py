@@ -30,18 +30,26 @@ class Points:
         """Those of the validation data, in their order; the test data brings its own."""
 
     def add(self, element: Any, outputs: Any, *, with_ids: bool) -> None:
+        """A minibatch, and what the model makes of it."""
         labels, third = element[1], element[2:]
         done = len(self.table)
         count = int(_num_rows(outputs))
         if with_ids and third:
-            ids = third[0].numpy()
+            ids = third[0]
         else:
             ids = self._ids[done : done + count] if self._ids else range(done, done + count)
         self.table.add(ids, labels, outputs)
         self.confusion.add(labels, outputs)
 
+    def warn_of_names(self, name: str, warn: Callable[[str], None]) -> None:
+        if self.table.duplicates:
+            warn(
+                f"{self.table.duplicates} data points of the {name} data have a name that another one has: "
+                f"{', '.join(self.table.repeated_ids())}."
+            )
 
-def evaluate(session: Session, name: str, emit: Callable[..., None]) -> Section | None:
+
+def evaluate(session: Session, name: str) -> Section | None:
     """A section of the report; None when it was interrupted."""
     stream, components = session.parts.reported(name), session.components
     with_ids = name == "test"
@@ -51,7 +59,7 @@ def evaluate(session: Session, name: str, emit: Callable[..., None]) -> Section 
     session.model.check(split_minibatch(stream.first[:2]))
 
     def tell(done: int, total: int) -> None:
-        emit("evaluation_progress", records=done, total=total)
+        session.tell("evaluation_progress", records=done, total=total)
 
     evaluation = evaluator.evaluate(
         tell,
@@ -60,11 +68,7 @@ def evaluate(session: Session, name: str, emit: Callable[..., None]) -> Section 
     )
     if evaluation is None:
         return None
-    if points.table.duplicates:
-        session.warn(
-            f"{points.table.duplicates} ids of the {name} data are not the only ones of their name, such as "
-            f"{', '.join(points.table.repeated_ids())}."
-        )
+    points.warn_of_names(name, session.warn)
     return Section(name, points.table, points.confusion.confusion(), metrics=evaluation.metrics)
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from elasticdl.contract.pieces import callbacks_maker
@@ -16,6 +19,7 @@ from elasticdl.engine.randomness import seed_everything
 from elasticdl.engine.state import TrainingModel
 from elasticdl.errors import ContractError
 from elasticdl.experiments import chain
+from elasticdl.experiments.chain import SourceWrapper
 from elasticdl.experiments.class_weights import class_weighting
 from elasticdl.experiments.components import Components
 from elasticdl.experiments.theirs import call
@@ -26,10 +30,11 @@ if TYPE_CHECKING:
 __all__ = ["Parts", "one_pass"]
 
 DEV_BATCHES = 2
+_ENGINE = re.compile(r"[/\\]elasticdl[/\\](engine|data|experiments)[/\\]")
 
 
 class Parts:
-    """Makes each part when it is first asked for, always with the experiment's seed.
+    """Makes each part when it is first asked for, always with the experiment's seed; at the end lets go of all.
 
     Args:
       components: what the user wrote.
@@ -43,6 +48,19 @@ class Parts:
         self.components = components
         self._few = few
         self._warn = warn
+        self._streams: list[TrainingStream | EvaluationStream] = []
+
+    def __enter__(self) -> Parts:
+        return self
+
+    def __exit__(
+        self, kind: object, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, KeyboardInterrupt):
+            return  # the process is about to be left at once, be a generator stuck or not
+        for stream in self._streams:
+            stream.close()
+        _forget_iterators(trace)
 
     @functools.cached_property
     def model(self) -> keras.Model:
@@ -82,19 +100,35 @@ class Parts:
         weights = getattr(self.components.model_builder, "get_class_weight", None)
         convert = class_weighting(call(weights) if weights is not None else None)
         seed_everything(self.components.config.seed)
-        return TrainingStream(self._make_training, convert=convert, warn=self._warn)
+        stream = TrainingStream(self._make_training, convert=convert, warn=self._warn)
+        self._streams.append(stream)
+        return stream
 
     @functools.cached_property
     def validation(self) -> EvaluationStream:
         """The validation data as the training looks at it, with its augmentation."""
         changes = bool(self.components.config.do_validation_augmentation)
-        return EvaluationStream(self._make_validation, changes=changes, warn=self._warn)
+        return self._opened(self._make_validation, changes)
 
     def reported(self, name: str) -> EvaluationStream:
         """The data that a report is made of, as it is."""
         if name == "validation" and not self.components.config.do_validation_augmentation:
             return self.validation
-        return EvaluationStream(lambda: self._make_plain(name), changes=True, warn=self._warn)
+        return self._opened(lambda: self._make_plain(name), True)
+
+    def passes(self, name: str) -> EvaluationStream:
+        """Any part of the data, the training data too, to be gone through from its begin to its end."""
+        if name == "test":
+            return self.reported(name)
+        seed_everything(self.components.config.seed)
+        make = self.components.training if name == "training" else self.components.validation
+        changes = name == "training"
+        return self._opened(lambda: self._exactly(make), changes)
+
+    def _opened(self, make: Callable[[], StreamData], changes: bool) -> EvaluationStream:
+        stream = EvaluationStream(make, changes=changes, warn=self._warn)
+        self._streams.append(stream)
+        return stream
 
     def trained_on(self, element: Any, *, trains: bool = True) -> TrainingModel:
         return TrainingModel(self.spec, element, trains=trains)
@@ -111,13 +145,15 @@ class Parts:
         return self._cut(self.components.training(wrap), None)
 
     def _make_validation(self) -> StreamData:
-        wrap = _Exactly()
-        return self._cut(self.components.validation(wrap), wrap.points)
+        return self._exactly(self.components.validation)
 
     def _make_plain(self, name: str) -> StreamData:
-        wrap, parts = _Exactly(), self.components
-        data = chain.make(name, parts.data_loader, None, parts.preprocessor, wrap)
-        return self._cut(data, wrap.points)
+        loader, preprocessor = self.components.data_loader, self.components.preprocessor
+        return self._exactly(lambda wrap: chain.make(name, loader, None, preprocessor, wrap))
+
+    def _exactly(self, make: Callable[[SourceWrapper], chain.Data]) -> StreamData:
+        wrap = _Exactly()
+        return self._cut(make(wrap), wrap.points)
 
     def _cut(self, data: chain.Data, points: PointSource | None) -> StreamData:
         stream = StreamData(data.name, data.batches, data.num_batches, data.num_points, points)
@@ -134,6 +170,15 @@ class _Exactly:
     def __call__(self, points: Any, count: int) -> PointSource:
         self.points = PointSource(points, limit=count)
         return self.points
+
+
+def _forget_iterators(trace: TracebackType | None) -> None:
+    """An error's traceback keeps the engine's iterators alive, and with them threads that are in Python."""
+    while trace is not None:
+        if _ENGINE.search(trace.tb_frame.f_code.co_filename):
+            with contextlib.suppress(RuntimeError):  # it still runs
+                trace.tb_frame.clear()
+        trace = trace.tb_next
 
 
 def one_pass(stream: EvaluationStream) -> Ledger:

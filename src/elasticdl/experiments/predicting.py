@@ -6,6 +6,7 @@ the config are inside. Files of features go to the model as they do for any othe
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -79,8 +80,9 @@ def predict(config: JobConfig, *, collect: bool) -> Result:
             "The predictions have nowhere to go. Give --output=FILE.parquet (or .csv, .jsonl, .recordio, "
             ".tfrecord, or a directory)."
         )
-    with Interrupt() as interrupt:
-        predictor, stream = _load(config)
+    with Interrupt() as interrupt, _opened(config) as parts:
+        stream = parts.reported("test")
+        predictor = _predictor(config, parts, stream)
         sinks: list[Sink] = []
         if output is not None:
             named = fingerprint(
@@ -103,17 +105,20 @@ def predict(config: JobConfig, *, collect: bool) -> Result:
     )
 
 
-def _load(config: JobConfig) -> tuple[PointPredictor, EvaluationStream]:
+def _opened(config: JobConfig) -> Parts:
+    """The components that the export holds, on the data that was named, or on that of the run."""
     here = _stored(config).fetch(PARAMETERS, ZOO, CONFIG)
     known = load_config(place(here / CONFIG)).model_copy(update={"src_code_path": ZOO})
     load_tensorflow()
     project = Project(Path(here), here.name, place(here), place(here / CONFIG))
     components = load_components(project, known, config.prediction_data)
-    parts = Parts(components, warn=lambda message: None)
-    stream = parts.reported("test")
+    return Parts(components, warn=lambda message: print(f"Warning: {message}", file=sys.stderr))
+
+
+def _predictor(config: JobConfig, parts: Parts, stream: EvaluationStream) -> PointPredictor:
     model = parts.trained_on(stream.first[:2], trains=False)
-    model.load(load_parameters(here), only_model=True)
-    return PointPredictor(model, stream), stream
+    model.load(load_parameters(_stored(config).fetch(PARAMETERS)), only_model=True)
+    return PointPredictor(model, stream)
 
 
 class PointPredictor(Predictor):

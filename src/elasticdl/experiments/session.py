@@ -24,6 +24,7 @@ from elasticdl.experiments.parts import Parts
 from elasticdl.experiments.project import Project
 from elasticdl.experiments.training import Training
 from elasticdl.reports.drawing import warm_up
+from elasticdl.reports.section import Section
 from elasticdl.reports.write import write_reports
 from elasticdl.runtime.interrupt import Interrupt
 from elasticdl.runtime.journal import Journal
@@ -80,30 +81,35 @@ class Session:
         self._emit: Callable[..., None] | None = None
         self.parts = Parts(components, few=few, warn=self.warn)
         self.store = Checkpoints(self.directory.checkpoints, keep=self.config.checkpoints_to_keep)
+        self._training: Training | None = None
         self._best: Best | None = None
         self._model: TrainingModel | None = None
 
     def go(self, stages: Sequence[str]) -> None:
         """Do these stages, in their order."""
-        training = None
-        if "train" in stages and (self._overwrite or not self.directory.is_exported):
-            training = Training(self)  # all that can be wrong is found before anything is written
+        with self.parts:
+            self._go(stages)
+
+    def _go(self, stages: Sequence[str]) -> None:
+        trains = "train" in stages and (self._overwrite or not self.directory.is_exported)
+        if trains:
+            self._prepare()  # all that can be wrong is found before anything is written
         with (
             self.directory.kept(overwrite=self._overwrite),
             Journal(
                 self.directory.events, self.directory.tensorboard, self.log_level, self._listeners
             ) as journal,
-            self._telling(journal, training),
+            self._telling(journal),
         ):
-            if training is not None:
-                self._train(training, journal)
+            if trains:
+                self._train(journal)
             elif "train" in stages:
                 self.warn(
                     f"The model is exported already, so it is not trained: {self.directory.model}. "
                     "Begin anew with --overwrite."
                 )
             if "export" in stages and self.status not in STOPPED:
-                self._export(anew=training is not None or stages == ("export",))
+                self._export(anew=trains or stages == ("export",))
             if "evaluate" in stages and self.status not in STOPPED:
                 self._evaluate(journal)
 
@@ -119,10 +125,10 @@ class Session:
         self._emit(event, **fields)
 
     @contextlib.contextmanager
-    def _telling(self, journal: Journal, training: Training | None) -> Iterator[None]:
+    def _telling(self, journal: Journal) -> Iterator[None]:
         """From the first event to the last, whatever becomes of the stages."""
         self._emit = journal.emit
-        if training is None:
+        if self._training is None:
             journal.emit("run_started", command=self._command, job=self.config.project_name)
         for message in self._early:
             self.warn(message)
@@ -158,9 +164,13 @@ class Session:
             )
         ]
 
-    def _train(self, training: Training, journal: Journal) -> None:
-        if not self.few:
-            warm_up()
+    def _prepare(self) -> None:
+        self._training = Training(self)
+
+    def _train(self, journal: Journal) -> None:
+        assert self._training is not None
+        training = self._training
+        warm_up()
         training.run(journal)
         self.status = training.status
         self.steps = training.trainer.progress.step
@@ -182,17 +192,24 @@ class Session:
             self._model = self.parts.trained_on(self.parts.validation.first, trains=False)
         return self._model
 
+    def _load_exported(self) -> None:
+        stored = find_trained_model(str(self.directory.model)).fetch(PARAMETERS)
+        self.model.load(load_parameters(stored), only_model=True)
+
+    def _section(self, name: str) -> Section | None:
+        """What the report says of a part of the data; None when it was interrupted."""
+        return evaluate(self, name)
+
     def _evaluate(self, journal: Journal) -> None:
         if not self.directory.is_exported:
             raise NotFound(
                 f"There is nothing to evaluate: {self.directory.model} does not exist. Train and export first."
             )
         self.exported = self.directory.model
-        stored = find_trained_model(str(self.exported)).fetch(PARAMETERS)
-        self.model.load(load_parameters(stored), only_model=True)
+        self._load_exported()
         sections = []
         for name in ("validation", "test"):
-            section = evaluate(self, name, journal.emit)
+            section = self._section(name)
             if section is None:
                 self.status = self.interrupt.status
                 return

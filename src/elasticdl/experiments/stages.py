@@ -21,13 +21,14 @@ from upath import UPath
 from elasticdl.artifacts.experiment_directory import ExperimentDirectory
 from elasticdl.experiments.components import Components, load_components
 from elasticdl.experiments.config import load_config
+from elasticdl.experiments.estimator_session import EstimatorSession
 from elasticdl.experiments.project import Project
 from elasticdl.experiments.session import Places, Session
 from elasticdl.quiet import load_tensorflow
 from elasticdl.runtime.interrupt import Interrupt
 from elasticdl.runtime.result import Result
 from elasticdl.storage import is_local, place
-from elasticdl.tracking.mlflow import default_tracking_uri
+from elasticdl.tracking.mlflow import checked_address, default_tracking_uri
 
 __all__ = ["Experiment"]
 
@@ -70,11 +71,11 @@ class Experiment:
         self.config = load_config(self.project.config_file, overrides)
         self._data_dir = None if data_dir is None else str(data_dir)
         self._runs_dir = None if runs_dir is None else str(runs_dir)
-        uri = mlflow_tracking_uri or default_tracking_uri(self.project.root)
+        uri = str(mlflow_tracking_uri or default_tracking_uri(self.project.root))
         self.places = Places(
             directory=ExperimentDirectory(self.project.run_directory),
             reports=_absolute(eval_reports_dir or self.project.root / REPORTS),
-            mlflow=str(uri) if mlflow else None,
+            mlflow=checked_address(uri) if mlflow else None,
         )
         self._few = fast_dev_run
         self._overwrite = overwrite
@@ -117,9 +118,11 @@ class Experiment:
     def _go(self, command: str, *stages: str) -> Result:
         began = time.monotonic()
         with self._somewhere() as places, Interrupt() as interrupt:
-            session = Session(
+            components = self._load()
+            make = EstimatorSession if components.is_generic else Session
+            session = make(
                 self.project,
-                self._load(),
+                components,
                 places,
                 command=command,
                 few=self._few,
