@@ -25,6 +25,10 @@ class Background:
         self._thread = threading.Thread(target=self._run, args=(task,), name="background")
         self._thread.start()
 
+    @property
+    def is_busy(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
     def wait(self) -> None:
         """Until nothing is left to do."""
         if self._thread is not None:

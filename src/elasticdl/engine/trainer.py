@@ -35,6 +35,10 @@ class Emit(Protocol):
 class Checkpointer(Protocol):
     """Saves the state of a training at a step."""
 
+    @property
+    def is_saving(self) -> bool:
+        """Whether the last one is still being written."""
+
     def save(self, step: int, tensors: dict[str, Any], state: dict[str, Any]) -> None: ...
 
 
@@ -47,6 +51,7 @@ class Plan:
     evaluation_throttle_s: float = 0
     checkpoint_steps: int = 0
     checkpoint_each_epoch: bool = False
+    """But not while the last one is still being written: epochs may be shorter than that takes."""
     max_steps: int = 0
     log_steps: int = 100
 
@@ -156,7 +161,7 @@ class Trainer:
         if self._needs_evaluation:
             self._evaluate("epoch")
         self._end_epoch(epoch)
-        if self._plan.checkpoint_each_epoch:
+        if self._plan.checkpoint_each_epoch and not self._checkpointer.is_saving:
             self.save_checkpoint()
 
     def _may_end_epoch(self) -> bool:

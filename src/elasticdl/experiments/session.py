@@ -34,6 +34,8 @@ from elasticdl.tracking.mlflow import MlflowSink
 __all__ = ["Places", "Session"]
 
 STOPPED = ("interrupted", "preempted")
+PATIENCE_S = 2.0
+"""How long who was asked to stop waits for MLflow; what it has not got by then it gets later."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,7 @@ class Session:
         self._emit: Callable[..., None] | None = None
         self.parts = Parts(components, few=few, warn=self.warn)
         self.store = Checkpoints(self.directory.checkpoints, keep=self.config.checkpoints_to_keep)
+        self._mlflow: MlflowSink | None = None
         self._training: Training | None = None
         self._best: Best | None = None
         self._model: TrainingModel | None = None
@@ -139,6 +142,8 @@ class Session:
                 journal.emit("run_ended", status="failed", error=f"{type(error).__name__}: {error}")
             raise
         journal.emit("run_ended", status=self.status, step=self.steps)
+        if self._mlflow is not None and self.status in STOPPED:
+            self._mlflow.patience_s = PATIENCE_S
 
     def _listeners(self, events: Path) -> list[EventSink]:
         if self._places.mlflow is None:
@@ -150,19 +155,18 @@ class Session:
             "code version": version.commit,
             "source hash": version.source_hash,
         }
-        return [
-            MlflowSink(
-                self.directory.path,
-                events,
-                self._places.mlflow,
-                experiment=self.config.project_name,
-                run_name=self.project.run_name,
-                params={f"config_{key}": value for key, value in self.config.flat().items()}
-                | named,
-                tags={"code dirty": str(version.dirty).lower()},
-                warn=self.warn,
-            )
-        ]
+        config = {f"config_{key}": value for key, value in self.config.flat().items()}
+        self._mlflow = MlflowSink(
+            self.directory.path,
+            events,
+            self._places.mlflow,
+            experiment=self.config.project_name,
+            run_name=self.project.run_name,
+            params=config | named,
+            tags={"code dirty": str(version.dirty).lower()},
+            warn=self.warn,
+        )
+        return [self._mlflow]
 
     def _prepare(self) -> None:
         self._training = Training(self)

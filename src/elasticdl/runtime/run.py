@@ -118,6 +118,11 @@ class Run:
         self._writing.check()
         self._journal.emit(event, **fields)
 
+    @property
+    def is_saving(self) -> bool:
+        """Whether the last checkpoint is still being written."""
+        return self._writing.is_busy
+
     def save(self, step: int, tensors: dict[str, Any], state: dict[str, Any]) -> None:
         """A checkpoint: written in the background, told of when it is there."""
         # A copy, since the training goes on; and the seed, by which a run is known.
