@@ -213,3 +213,31 @@ def test_memory_stays_flat(tmp_path: Path) -> None:
         sizes.append(tracemalloc.get_traced_memory()[0])
         tracemalloc.stop()
     assert sizes[1] < sizes[0] + 2e6
+
+
+def test_image_that_cannot_be_decoded(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="Reading the training batches fails: .*JPEG"):
+        run(tmp_path / "p", BROKEN, variant="datasets", data_loader_class="dataset.Broken")
+
+
+BROKEN = """
+
+class Broken(Datasets):
+    def create_training_generator(self):
+        dataset, n = super().create_training_generator()
+        return dataset.map(lambda x, y, w: (tf.io.decode_jpeg(b"no image"), y, w)), n
+"""
+
+
+def test_dataset_that_gives_nothing(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="gave no minibatch"):
+        run(tmp_path / "p", NOTHING, variant="datasets", data_loader_class="dataset.Nothing")
+
+
+NOTHING = """
+
+class Nothing(Datasets):
+    def create_training_generator(self):
+        dataset, n = super().create_training_generator()
+        return dataset.take(0), n
+"""

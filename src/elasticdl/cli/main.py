@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -66,6 +67,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         from click.shell_completion import shell_complete
 
         return shell_complete(cli, {}, PROGRAM, COMPLETE_VARIABLE, instruction)
+    # Keras says the same each time that a model is traced.
+    warnings.filterwarnings("once", category=UserWarning, append=True)
     presentation = Presentation()
     try:
         # Not `cli.main()`: it takes an EOFError or a broken pipe of the user's code for its own.

@@ -61,6 +61,8 @@ def reading(pipeline: Leases, lease: Lease) -> Iterator[None]:
                 f"The dataset function fails on record {record} of {lease.shard}: {message} "
                 "Mend the record, or the function."
             ) from error
+        if "Iterator" in str(error) and pipeline.is_replayed:
+            raise DataError(f"Reading {lease.shard} fails: {message}") from error
         raise RunError(
             f"The model fails in the records [{lease.start}, {lease.end}) of {lease.shard}: "
             f"{message}{_where(error)}"

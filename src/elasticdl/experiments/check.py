@@ -8,7 +8,7 @@ from elasticdl.engine.explain import describe
 from elasticdl.engine.inputs import split_minibatch
 from elasticdl.experiments.components import Components
 from elasticdl.experiments.evaluation import Points
-from elasticdl.experiments.parts import Parts, one_pass
+from elasticdl.experiments.parts import Parts, first_of, one_pass
 from elasticdl.experiments.training import logged_names
 
 __all__ = ["check"]
@@ -35,19 +35,21 @@ def _look(parts: Parts) -> Facts:
     facts: Facts = []
     components = parts.components
     stream = parts.training
-    model = parts.trained_on(stream.first)
+    model = parts.trained_on(first_of(stream))
     parts.spec.callbacks()
     facts.append(("model", f"{parts.spec.name}, {model.model.count_params():,} parameters"))
-    facts.append(("training", _shown(stream.first, stream.shard.num_records, stream.num_points)))
+    facts.append(
+        ("training", _shown(first_of(stream), stream.shard.num_records, stream.num_points))
+    )
     evaluator = Evaluator(model, parts.validation, lambda: one_pass(parts.validation))
-    names = logged_names(evaluator.names(parts.validation.first))
+    names = logged_names(evaluator.names(first_of(parts.validation)))
     best = Best(components.config.export.metric, components.config.export.mode, by_epoch=True)
     best.check(names)
     facts.append(("logged", ", ".join(names)))
     facts.append(("export metric", f"{best.metric} ({components.config.export.mode})"))
     for name in ("validation", "test"):
         reported = parts.reported(name)
-        element = reported.first
+        element = first_of(reported)
         batch = split_minibatch(element[:2])
         model.check(batch)
         ids = components.validation_index(reported.num_points) if name == "validation" else None
@@ -64,7 +66,7 @@ def _look_at_estimator(parts: Parts) -> Facts:
     facts = [("model", f"{type(parts.components.model_builder).__name__}, which fits it itself")]
     for name in ("training", "validation", "test"):
         stream = parts.passes(name)
-        facts.append((name, _shown(stream.first, stream.shard.num_records, stream.num_points)))
+        facts.append((name, _shown(first_of(stream), stream.shard.num_records, stream.num_points)))
     functions = parts.components.evaluation_functions()
     return [*facts, ("evaluation", ", ".join(functions or ()) or "none")]
 

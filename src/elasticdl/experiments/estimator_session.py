@@ -12,11 +12,12 @@ import numpy as np
 
 from elasticdl.artifacts.experiment_directory import ESTIMATOR
 from elasticdl.artifacts.stored_model import fetch_bare
-from elasticdl.data.streams import EvaluationStream
+from elasticdl.data.evaluation_stream import EvaluationStream
 from elasticdl.errors import ContractError, NotFound
 from elasticdl.experiments.estimators import load_estimator, save_estimator
 from elasticdl.experiments.evaluation import Points
 from elasticdl.experiments.exporting import CONFIG
+from elasticdl.experiments.parts import first_of
 from elasticdl.experiments.session import Session
 from elasticdl.experiments.theirs import call
 from elasticdl.reports.section import Section
@@ -59,7 +60,7 @@ class EstimatorSession(Session):
     def _prepare(self) -> None:
         self._streams = {name: self.parts.passes(name) for name in ("training", "validation")}
         for stream in self._streams.values():
-            assert stream.first is not None  # it can be read
+            assert first_of(stream) is not None  # it can be read
 
     def _train(self, journal: Journal) -> None:
         journal.emit(

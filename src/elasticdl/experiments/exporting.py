@@ -11,6 +11,7 @@ from elasticdl.engine.best import Best
 from elasticdl.engine.state import TrainingModel
 from elasticdl.errors import NotFound
 from elasticdl.experiments.config import RunConfig
+from elasticdl.experiments.parts import first_of
 from elasticdl.experiments.training import job_of
 from elasticdl.runtime.trained import TrainedModels
 from elasticdl.storage import remove
@@ -41,7 +42,7 @@ def export(session: Session, best: Best) -> UPath:
     models = TrainedModels(
         job_of(config),
         session.model,
-        element=stream.first,
+        element=first_of(stream),
         element_spec=stream.element_spec,
         objects={},
         source=None,

@@ -12,9 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from elasticdl.contract.pieces import callbacks_maker
 from elasticdl.contract.spec import Spec
+from elasticdl.data.evaluation_stream import EvaluationStream
 from elasticdl.data.generators import PointSource
 from elasticdl.data.ledger import Ledger
-from elasticdl.data.streams import EvaluationStream, StreamData, TrainingStream
+from elasticdl.data.streams import Stream, StreamData
+from elasticdl.data.training_stream import TrainingStream
+from elasticdl.engine.explain import reading
 from elasticdl.engine.randomness import seed_everything
 from elasticdl.engine.state import TrainingModel
 from elasticdl.errors import ContractError
@@ -27,7 +30,7 @@ from elasticdl.experiments.theirs import call
 if TYPE_CHECKING:
     import keras
 
-__all__ = ["Parts", "one_pass"]
+__all__ = ["Parts", "first_of", "one_pass"]
 
 DEV_BATCHES = 2
 _ENGINE = re.compile(r"[/\\]elasticdl[/\\](engine|data|experiments)[/\\]")
@@ -48,7 +51,7 @@ class Parts:
         self.components = components
         self._few = few
         self._warn = warn
-        self._streams: list[TrainingStream | EvaluationStream] = []
+        self._streams: list[Stream] = []
 
     def __enter__(self) -> Parts:
         return self
@@ -181,9 +184,17 @@ def _forget_iterators(trace: TracebackType | None) -> None:
         trace = trace.tb_next
 
 
-def one_pass(stream: EvaluationStream) -> Ledger:
+def one_pass(stream: Stream) -> Ledger:
     """A ledger for going through a stream once."""
     return Ledger([stream.shard], records_per_lease=stream.shard.num_records)
+
+
+def first_of(stream: TrainingStream | EvaluationStream) -> Any:
+    """A stream's first minibatch, or in words why there is none."""
+    lease = one_pass(stream).lease()
+    assert lease is not None
+    with reading(stream, lease):
+        return stream.first
 
 
 def _not_ours(*_: Any, **__: Any) -> Any:

@@ -21,9 +21,9 @@ from elasticdl.artifacts.stored_model import (
     load_parameters,
 )
 from elasticdl.artifacts.trained_model import PARAMETERS, ZOO
+from elasticdl.data.evaluation_stream import EvaluationStream
 from elasticdl.data.ledger import Lease
 from elasticdl.data.source import ArraySpec
-from elasticdl.data.streams import EvaluationStream
 from elasticdl.engine.explain import reading
 from elasticdl.engine.predictor import Block, Predictor
 from elasticdl.engine.state import TrainingModel
@@ -31,7 +31,7 @@ from elasticdl.errors import ElasticDLError, InvalidValue
 from elasticdl.experiments.components import load_components
 from elasticdl.experiments.config import load_config
 from elasticdl.experiments.exporting import CONFIG
-from elasticdl.experiments.parts import Parts, one_pass
+from elasticdl.experiments.parts import Parts, first_of, one_pass
 from elasticdl.experiments.project import Project
 from elasticdl.job.config import JobConfig
 from elasticdl.quiet import load_tensorflow
@@ -116,7 +116,7 @@ def _opened(config: JobConfig) -> Parts:
 
 
 def _predictor(config: JobConfig, parts: Parts, stream: EvaluationStream) -> PointPredictor:
-    model = parts.trained_on(stream.first[:2], trains=False)
+    model = parts.trained_on(first_of(stream)[:2], trains=False)
     model.load(load_parameters(_stored(config).fetch(PARAMETERS)), only_model=True)
     return PointPredictor(model, stream)
 
@@ -125,7 +125,7 @@ class PointPredictor(Predictor):
     """A predictor that also hands out what the data points are called."""
 
     def __init__(self, training: TrainingModel, stream: EvaluationStream) -> None:
-        features, _, *third = stream.first
+        features, _, *third = first_of(stream)
         super().__init__(training, stream, features, stream.element_spec[0])
         self.training = training
         self.num_rows = 0

@@ -20,7 +20,7 @@ from elasticdl.errors import NotFound
 from elasticdl.experiments.components import Components
 from elasticdl.experiments.evaluation import evaluate
 from elasticdl.experiments.exporting import best_of, export
-from elasticdl.experiments.parts import Parts
+from elasticdl.experiments.parts import Parts, first_of
 from elasticdl.experiments.project import Project
 from elasticdl.experiments.training import Training
 from elasticdl.reports.drawing import warm_up
@@ -193,7 +193,7 @@ class Session:
     def model(self) -> TrainingModel:
         """The model, with the weights of its training or yet without."""
         if self._model is None:
-            self._model = self.parts.trained_on(self.parts.validation.first, trains=False)
+            self._model = self.parts.trained_on(first_of(self.parts.validation), trains=False)
         return self._model
 
     def _load_exported(self) -> None:

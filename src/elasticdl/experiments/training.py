@@ -12,7 +12,7 @@ from elasticdl.engine.evaluator import Evaluator
 from elasticdl.engine.inputs import split_minibatch
 from elasticdl.engine.trainer import Plan, Trainer
 from elasticdl.experiments.config import RunConfig
-from elasticdl.experiments.parts import one_pass
+from elasticdl.experiments.parts import first_of, one_pass
 from elasticdl.job.config import JobConfig
 from elasticdl.runtime.journal import Journal
 from elasticdl.runtime.run import Run
@@ -33,9 +33,9 @@ class Training:
         self._epochs = 1 if session.few else config.epochs
         self.status = "failed"
         stream = parts.training
-        self.model = parts.trained_on(stream.first)
+        self.model = parts.trained_on(first_of(stream))
         evaluator = Evaluator(self.model, parts.validation, lambda: one_pass(parts.validation))
-        element = parts.validation.first
+        element = first_of(parts.validation)
         self.model.check(split_minibatch(element))
         self.best = Best(config.export.metric, config.export.mode, by_epoch=True)
         self.best.check(logged_names(evaluator.names(element)))

@@ -82,6 +82,8 @@ class PlainProgress:
             self._say(f"evaluation at step {event['step']}  {_numbers(event['metrics'])}")
         elif kind == "checkpoint" and event["occasion"] != "epoch":  # the epoch has its line
             self._say(f"checkpoint at step {event['step']}: {event['path']}")
+        elif kind == "exported":
+            self._say(_exported(event))
         elif kind == "warning":
             self._say(f"Warning: {event['message']}")
 
@@ -180,6 +182,9 @@ class LiveProgress:
         if event["occasion"] != "epoch":
             self._print(f"checkpoint at step {event['step']}: {event['path']}")
 
+    def _on_exported(self, event: Mapping[str, Any]) -> None:
+        self._print(_exported(event))
+
     def _on_warning(self, event: Mapping[str, Any]) -> None:
         self._print(f"Warning: {event['message']}")
 
@@ -195,3 +200,10 @@ def _numbers(fields: Mapping[str, Any]) -> str:
         for name, value in fields.items()
         if isinstance(value, float) and name not in ("time",)
     )
+
+
+def _exported(event: Mapping[str, Any]) -> str:
+    if event["value"] is None:
+        return f"exported to {event['path']}"
+    chosen = f"epoch {event['epoch'] + 1}, {event['metric']} {event['value']:.4f}"
+    return f"exported the best epoch ({chosen}) to {event['path']}"
