@@ -17,6 +17,8 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from elasticdl.cli.main import main
 
 from .blocks import ROOT, Block
@@ -54,6 +56,7 @@ class Reader:
             "bash": self._commands,
             "python": self._python,
             "json": self._json,
+            "yaml": self._yaml,
             "text": self._shown,
             "": lambda block: None,  # a drawing
         }
@@ -79,9 +82,7 @@ class Reader:
 
     def _python(self, block: Block) -> None:
         if block.file:
-            path = Path(block.file)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(block.text, encoding="utf-8")
+            _write(block)
             compile(block.text, block.file, "exec")
             return
         screen = Screen()
@@ -89,6 +90,11 @@ class Reader:
         with redirect_stdout(screen), redirect_stderr(screen):
             exec(code, self._names)  # noqa: S102
         self._printed = screen.getvalue()
+
+    def _yaml(self, block: Block) -> None:
+        """A file of the page's, which a later command reads."""
+        assert block.file and yaml.safe_load(block.text), f"{block}: not a file"
+        _write(block)
 
     def _json(self, block: Block) -> None:
         """One JSON value, or one a line. What an editor would start is started."""
@@ -108,6 +114,13 @@ class Reader:
                 assert part.strip() in printed, f"{block}: {part!r} is not in\n{printed}"
 
 
+def _write(block: Block) -> None:
+    assert block.file is not None
+    path = Path(block.file)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(block.text, encoding="utf-8")
+
+
 def _plain(text: str) -> str:
     """Without numbers, directories and the width of columns, which differ from run to run."""
     text = text.replace(f"{Path.cwd()}/", "")
@@ -121,6 +134,9 @@ def _run(words: list[str]) -> int:
             return main(args)
         case ["python", script] if script.endswith(".py"):
             runpy.run_path(script, run_name="__main__")
+            return 0
+        case ["cd", directory]:
+            os.chdir(directory)
             return 0
         case ["make", target]:
             return 0 if f"\n{target}:" in (ROOT / "Makefile").read_text() else 1
