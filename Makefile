@@ -17,8 +17,9 @@ demo: $(INSTALLED)
 	$(BIN)/elasticdl evaluate --trained_model=demo_run --data=$(DIGITS)/test
 	$(BIN)/elasticdl predict --trained_model=demo_run --data=$(DIGITS)/test --output=demo_predictions.csv --overwrite
 
+# A file of tests stays in one process, which makes what its tests share once.
 test: $(INSTALLED)
-	$(BIN)/pytest
+	$(BIN)/pytest -n auto --maxprocesses=4 --dist loadfile
 
 check: $(INSTALLED)
 	$(BIN)/ruff format --check .
