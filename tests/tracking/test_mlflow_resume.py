@@ -38,6 +38,44 @@ def test_run_that_is_trained_anew_has_the_new_epochs_too(project: Project) -> No
     assert project.losses(first.run_id) == [(0, 1.0), (1, 0.25), (1, 0.5)]
 
 
+def evaluate(project: Project, *reports: dict[str, float]) -> None:
+    """Evaluations of a run that is done, of one command."""
+    events, _ = project.sink()
+    for metrics in reports:
+        events.emit("run_started", command="evaluate", step=10)
+        for name in ("validation", "test"):
+            events.emit("report", name=name, points=3, metrics=metrics, files=[])
+        events.emit("run_ended", status="completed")
+    events.close()
+
+
+def history(project: Project, name: str) -> list[tuple[int, float]]:
+    return sorted(
+        (point.step, point.value)
+        for run in project.runs()
+        for point in project.client().get_metric_history(run.info.run_id, name)
+    )
+
+
+def test_report_that_came_out_the_same_is_there_once(project: Project) -> None:
+    evaluate(project, {"loss": 1 / 3, "acc": 0.5})
+    evaluate(project, {"loss": 1 / 3, "acc": 0.5}, {"loss": 0.25, "acc": 0.5})
+    losses = [(0, 0.25), (0, 1 / 3)]
+    assert history(project, "test_loss") == history(project, "validation_loss") == losses
+    assert history(project, "test_acc") == history(project, "validation_acc") == [(0, 0.5)]
+    assert project.told == []
+
+
+def test_reports_that_nobody_took_are_there_once_when_somebody_does(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setitem(sys.modules, "mlflow", None)
+        evaluate(project, {"loss": 0.5}, {"loss": 0.5})
+    evaluate(project, {"loss": 0.5})
+    assert history(project, "test_loss") == history(project, "validation_loss") == [(0, 0.5)]
+
+
 def test_line_that_a_crash_cut_short_takes_nothing_else_with_it(project: Project) -> None:
     first = project.run({0: 1.0})
     with (project.directory("first") / "events.jsonl").open("a") as file:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import http.server
 import os
 import signal
 import socket
+import sqlite3
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -16,6 +18,7 @@ from typing import Any
 import pytest
 
 from elasticdl.tracking.events import read_events
+from elasticdl.tracking.mlflow_reason import reason_of
 
 from .conftest import Project
 
@@ -113,6 +116,25 @@ def test_database_that_cannot_be_opened_is_told_once(project: Project) -> None:
     project.run({0: 1.0}, tracking_uri="sqlite:///a file/mlflow.db")
     (told,) = project.told
     assert "takes nothing" in told
+
+
+def test_locked_database_is_told_in_one_line_without_sql(project: Project) -> None:
+    with contextlib.closing(sqlite3.connect(project.root / "mlflow.db")) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        project.run({0: 1.0}, tracking_uri=f"{project.address}?timeout=0.1")
+    (told,) = project.told
+    assert "takes nothing: database is locked. The run goes on." in told
+    assert "\n" not in told
+
+
+def test_reason_is_short_and_without_secrets_wherever_it_is_cut() -> None:
+    for length in range(150, 240):
+        error = RuntimeError(
+            f"{'x' * length} s3cret-word at http://me:other-word@host/\n[SQL: SELECT]"
+        )
+        told = reason_of(error, ["s3cret-word"])
+        assert len(told) <= 200
+        assert not [word for word in ("s3c", "oth", "me:", "SQL", "\n") if word in told]
 
 
 def test_artifact_that_is_gone_is_told_and_the_rest_sent(project: Project) -> None:

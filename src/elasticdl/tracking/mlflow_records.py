@@ -6,7 +6,7 @@ import math
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 __all__ = ["Epochs", "Record", "batches", "cut", "mended", "mended_names", "record_of"]
@@ -42,6 +42,11 @@ class Record:
     status: str = ""
     is_epoch: bool = False
     is_evaluation: bool = False
+
+    def without(self, known: Mapping[str, float]) -> Record:
+        """Without the metrics that have these very values: a report that came out the same is no news."""
+        news = {name: value for name, value in self.metrics.items() if known.get(name) != value}
+        return replace(self, metrics=news)
 
 
 def record_of(event: Mapping[str, Any]) -> Record | None:

@@ -11,8 +11,9 @@ from pathlib import Path
 from upath import UPath
 
 from elasticdl.storage import is_local, place
-from elasticdl.tracking.mlflow_address import shown
+from elasticdl.tracking.mlflow_address import secrets_of, shown
 from elasticdl.tracking.mlflow_lines import Lines
+from elasticdl.tracking.mlflow_reason import reason_of
 from elasticdl.tracking.mlflow_records import Record
 from elasticdl.tracking.mlflow_state import State, Tracked, read_run_id, read_state, write_state
 from elasticdl.tracking.mlflow_store import KEY_TAG, Store
@@ -55,7 +56,9 @@ class Replay:
                 if not self._store.is_active(self._state.run_id):  # somebody deleted it just now
                     self._state = self._take_up()
                     continue
-                self._note(f"MLflow does not take a part of {self._tracked.run_name}: {error}")
+                self._note(
+                    f"MLflow does not take a part of {self._tracked.run_name}: {self._reason(error)}."
+                )
             self._keep(replace(self._state, lines_sent=part.num_lines))
 
     def end(self) -> None:
@@ -132,9 +135,17 @@ class Replay:
         except Exception as error:
             if not _is_refusal(error):
                 raise
-            self._note(f"MLflow does not take all parameters of {self._tracked.run_name}: {error}")
+            self._note(
+                f"MLflow does not take all parameters of {self._tracked.run_name}: {self._reason(error)}."
+            )
+
+    def _reason(self, error: Exception) -> str:
+        return reason_of(error, secrets_of(self._tracked.address))
 
     def _log(self, run_id: str, records: Sequence[Record]) -> None:
+        if any(not record.is_epoch and record.metrics for record in records):
+            known = self._store.last_metrics(run_id)
+            records = [record if record.is_epoch else record.without(known) for record in records]
         self._store.log_metrics(run_id, records)
         for record in records:
             self._store.set_tags(run_id, record.tags)

@@ -12,7 +12,6 @@ import json
 import logging
 import os
 import queue
-import re
 import sys
 import threading
 import time
@@ -20,6 +19,7 @@ import warnings
 from typing import Any, TextIO
 
 from elasticdl.tracking.mlflow_address import hide_secrets, secrets_of
+from elasticdl.tracking.mlflow_reason import reason_of
 from elasticdl.tracking.mlflow_replay import Replay
 from elasticdl.tracking.mlflow_state import Tracked
 from elasticdl.tracking.mlflow_store import Store, prepare_environment
@@ -28,7 +28,6 @@ __all__ = ["main"]
 
 NICE = 10
 RETRY_S = (2.0, 5.0, 10.0, 30.0)
-MAX_REASON = 300
 
 
 class _Answers:
@@ -53,6 +52,7 @@ class _Session:
         self._tracked = tracked
         self._address = prepare_environment(tracked.address)
         self._answers = answers
+        self._secrets = secrets_of(tracked.address)
         self._replay: Replay | None = None
         self._failures = 0
         self._due = 0.0
@@ -72,7 +72,7 @@ class _Session:
         except Exception as error:
             self._due = time.monotonic() + RETRY_S[min(self._failures, len(RETRY_S) - 1)]
             self._failures += 1
-            self._answers.quote("failing", _reason(error))
+            self._answers.quote("failing", reason_of(error, self._secrets))
             return
         self._failures = 0
         self._answers.tell(run_id=self._replay.run_id, url=self._replay.url)
@@ -128,19 +128,6 @@ def _own_stdout() -> TextIO:
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
     return mine
-
-
-def _reason(error: Exception) -> str:
-    """Why MLflow takes nothing, in few words: its own are a screen long."""
-    text = str(error) or type(error).__name__
-    if found := re.search(r"\[Errno -?\d+\] ([\w' ]+)", text):
-        return found[1].strip()
-    if "timed out" in text:
-        return "it does not answer in time"
-    if found := re.search(r"error code (401|403)\b", text):
-        return f"it refuses this user or password (HTTP {found[1]})"
-    first = " ".join(text.split("\n(Background", 1)[0].split())
-    return first[:MAX_REASON].rstrip(" .")
 
 
 if __name__ == "__main__":

@@ -133,6 +133,9 @@ class Store:
         for part in batches(given):
             self._client.log_batch(run_id, tags=[RunTag(*item) for item in part.items()])
 
+    def last_metrics(self, run_id: str) -> dict[str, float]:
+        return dict(self._client.get_run(run_id).data.metrics)
+
     def log_metrics(self, run_id: str, records: Sequence[Record]) -> None:
         from mlflow.entities import Metric
 
