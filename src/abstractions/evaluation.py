@@ -22,11 +22,19 @@ class EvalFunc:
     """
 
     name: str = ""
+    higher_is_better: bool | None = None
+    """Whether the worst cases are those with the smallest values; None: the name tells."""
 
     def __init__(
-        self, name: str | None = None, func: Callable[[Any, Any], Any] | None = None
+        self,
+        name: str | None = None,
+        func: Callable[[Any, Any], Any] | None = None,
+        *,
+        higher_is_better: bool | None = None,
     ) -> None:
         self.name = name or type(self).name or type(self).__name__
+        if higher_is_better is not None:
+            self.higher_is_better = higher_is_better
         self._func = func
 
     def get_func(self) -> Callable[[Any, Any], Any]:
@@ -45,5 +53,6 @@ class EvaluatorBase(BaseClass, ABC):
     ) -> Mapping[str, Callable[[Any, Any], Any]] | Sequence[Any] | None:
         """Functions f(y_true, y_pred) of one data point, never of a batch, by their names.
 
-        A list of `EvalFunc`, or of plain functions, will do. None: only what the model's own metrics say.
+        A list of `EvalFunc`, or of plain functions, will do. One with `higher_is_better = False` has its
+        worst cases at the largest values. None: only what the model's own metrics say.
         """

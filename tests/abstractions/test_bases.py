@@ -209,6 +209,15 @@ def test_an_evaluation_function_has_a_name() -> None:
         EvalFunc("a").get_func()
 
 
+def test_an_evaluation_function_may_say_what_is_better() -> None:
+    class Error(EvalFunc):
+        higher_is_better = False
+
+    assert EvalFunc("a", min).higher_is_better is None
+    assert EvalFunc("a", min, higher_is_better=True).higher_is_better is True
+    assert Error("a", min).higher_is_better is False
+
+
 class Builder(ModelBuilderBase):
     def get_compiled_model(self) -> Any:
         model = keras.Sequential([keras.Input((3,)), Doubled()])

@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 import traceback
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from upath import UPath
 
+from abstractions import EvalFunc
 from elasticdl.errors import (
     ContractError,
     DataError,
@@ -18,6 +20,7 @@ from elasticdl.errors import (
     UnknownKey,
     UnknownName,
 )
+from elasticdl.experiments.eval_functions import named_functions
 
 from .conftest import FILES, Load, write
 
@@ -145,6 +148,32 @@ def test_evaluation_functions_come_in_every_shape(
     )
     functions = load().evaluation_functions()
     assert (functions and list(functions)) == names
+
+
+class Named:
+    """As a list of other people's objects may hold it."""
+
+    name = "volume"
+
+    def __init__(self, better: Any) -> None:
+        self.higher_is_better = better
+
+    def get_func(self) -> Any:
+        return max
+
+
+def named(*functions: Any) -> dict[str, Any]:
+    return named_functions(SimpleNamespace(get_eval_funcs=lambda: list(functions))) or {}
+
+
+def test_an_object_says_for_its_function_what_is_better() -> None:
+    found = named(Named(True), EvalFunc("width", min, higher_is_better=False), EvalFunc("a", abs))
+    assert found["volume"].higher_is_better is True
+    assert found["width"].higher_is_better is False
+    assert found["volume"](1, 3) == 3
+    assert found["a"] is abs
+    with pytest.raises(ContractError, match=r"'volume' has 'yes' as higher_is_better\. Set it to"):
+        named(Named("yes"))
 
 
 @pytest.mark.parametrize("returned", ["abs", "[1]", '{"a": 3}', "[abs, abs]"])

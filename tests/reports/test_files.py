@@ -12,7 +12,7 @@ from upath import UPath
 
 from elasticdl.reports import PointTable
 from elasticdl.reports.files import write_table
-from elasticdl.reports.worst import more_is_worse, worst_cases
+from elasticdl.reports.worst import Direction, more_is_worse, worst_cases
 
 NAMES = ['a, "b"', "line\nbreak", "carriage\rreturn", "\u00fc\u6a21", " space ", "=1+1", ""]
 
@@ -56,18 +56,41 @@ def test_the_summary_is_what_pandas_describes(tmp_path: Path) -> None:
 
     described = pd.read_csv(report)["loss"].describe()
     row = pd.read_csv(summary).set_index("metric").loc["loss"]
-    assert row.drop("missing").to_dict() == pytest.approx(described.to_dict())
-    assert row["missing"] == 1
+    assert row.drop(["missing", "worst"]).to_dict() == pytest.approx(described.to_dict())
+    assert (row["missing"], row["worst"]) == (1, "largest")
     assert report.read_text().splitlines()[8] == "p7,"
 
 
-@pytest.mark.parametrize(("name", "first"), [("loss", "p2"), ("accuracy", "p0"), ("volume", "p2")])
-def test_worst_cases_come_first_and_missing_values_last(
-    tmp_path: Path, name: str, first: str
+@pytest.mark.parametrize(
+    ("name", "order"),
+    [
+        ("loss", ["p1", "p3", "p4", "p2", "p0"]),
+        ("accuracy", ["p1", "p3", "p0", "p2", "p4"]),
+        ("volume", ["p1", "p3", "p4", "p2", "p0"]),
+    ],
+)
+def test_worst_cases_come_first_and_before_them_those_without_a_value(
+    tmp_path: Path, name: str, order: list[str]
 ) -> None:
-    worst = write_table(UPath(tmp_path), "r", table_of([1.0, 2.0, 3.0, np.nan], name))[2]
-    ids = read(worst)["data_id"].tolist()
-    assert (ids[0], ids[-1], len(ids)) == (first, "p3", 4)
+    values = [-np.inf, np.nan, 2.0, np.nan, np.inf]
+    worst = write_table(UPath(tmp_path), "r", table_of(values, name))[2]
+    assert read(worst)["data_id"].tolist() == order
+
+
+@pytest.mark.parametrize("name", ["loss", "accuracy", "volume"])
+@pytest.mark.parametrize(("better", "first"), [(True, "p0"), (False, "p2")])
+def test_a_function_may_say_what_is_better(
+    tmp_path: Path, name: str, better: bool, first: str
+) -> None:
+    def function(y_true: Any, y_pred: Any) -> Any:
+        return y_pred
+
+    function.higher_is_better = better  # type: ignore[attr-defined]
+    table = PointTable({name: function})
+    table.add(["p0", "p1", "p2"], np.zeros(3), np.arange(3))
+    _, summary, worst = write_table(UPath(tmp_path), "r", table)
+    assert read(worst)["data_id"][0] == first
+    assert read(summary)["worst"].tolist() == ["smallest" if better else "largest"]
 
 
 def test_at_most_a_thousand_worst_cases(tmp_path: Path) -> None:
@@ -80,7 +103,7 @@ def test_worst_cases_by_another_function() -> None:
     table = table_of([1.0, 2.0, 3.0], iou=lambda y_true, y_pred: y_pred)
     worst = worst_cases(table, "iou", most=2)
     assert worst is not None
-    assert (list(worst.rows), worst.descending, worst.known) == ([0, 1], False, True)
+    assert (list(worst.rows), worst.direction) == ([0, 1], Direction(False, "name"))
     assert worst_cases(PointTable({})) is None
 
 
@@ -94,9 +117,13 @@ def test_a_table_without_functions_or_rows(tmp_path: Path) -> None:
 def test_what_is_worse_is_told_by_the_name() -> None:
     more = (
         "loss val_loss MSE meanabsoluteerror RMSE_mm error_rate cross-entropy sparse_categorical_ce "
-        "SparseCategoricalCrossentropy dice_loss hausdorffDistance accuracy_error"
+        "SparseCategoricalCrossentropy dice_loss hausdorffDistance accuracy_error inaccuracy incorrect "
+        "negative_log_likelihood NegLogProb uncertainty"
     )
-    less = "accuracy Acc IoU mean_iou Dice f1 F1Score f1_score AUC binaryaccuracy recall top1_precision R2 SSIM"
+    less = (
+        "accuracy Acc IoU mean_iou Dice f1 F1Score f1_score AUC binaryaccuracy recall top1_precision R2 SSIM "
+        "confidence conf max_prob probability correct is_correct hit precision log_likelihood"
+    )
     assert {name for name in more.split() if more_is_worse(name) is not True} == set()
     assert {name for name in less.split() if more_is_worse(name) is not False} == set()
 

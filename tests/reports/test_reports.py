@@ -18,6 +18,7 @@ from elasticdl.errors import MissingPackage
 from elasticdl.reports import PointTable, Section, warm_up, write_reports
 from elasticdl.reports.history import curves_of, duration_of, epochs_of
 from elasticdl.reports.page import Page, render
+from elasticdl.reports.parts import section_parts
 
 from .conftest import EVIL, Written, events
 
@@ -144,7 +145,7 @@ def test_what_the_page_tells(page: Reader, written: Written) -> None:
         ("model_builder.opts", "{}"),
     ):
         assert texts[texts.index(key) + 1] == value
-    assert "By sparse categorical ce, the largest first." in texts
+    assert "By sparse categorical ce, the largest first: by its name, less is better." in texts
     # A function that is named as a metric is stands beside it.
     mean = written.sections[0].numbers()["accuracy (mean)"]
     assert texts[texts.index("accuracy (mean)") + 2] == f"{mean:#.4g}"
@@ -163,9 +164,27 @@ def test_many_functions_are_told_but_not_all_drawn(tmp_path: Path) -> None:
     assert "12 of 15 are shown." in texts
     assert "1 of them have an id that was there before, for example: a." in texts
     assert (
-        "By f0, the largest first. The name does not tell whether more is worse; it was taken to be."
-        in texts
+        "By f0, the largest first: less was taken to be better, which the name does not tell. "
+        "Give the function an attribute higher_is_better to say it." in texts
     )
+
+
+def test_the_page_says_who_told_what_is_worst() -> None:
+    table = PointTable({"volume": Volume()})
+    table.add(["a", "b"], np.zeros(2), np.array([1.5, np.nan]))
+    parts = section_parts(Section("test", table), [], None)
+    assert parts["worst_remark"] == (
+        "By volume, the smallest first: its function says that more is better. "
+        "Before them are those without a value."
+    )
+    assert [row[0] for row in parts["worst"]] == ["b", "a"]
+
+
+class Volume:
+    higher_is_better = True
+
+    def __call__(self, y_true: float, y_pred: float) -> float:
+        return y_pred
 
 
 def test_only_the_metrics_of_the_model(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from upath import UPath
 
 from elasticdl.reports.table import ID_COLUMN, PointTable, Statistics
-from elasticdl.reports.worst import worst_cases
+from elasticdl.reports.worst import direction_of, worst_cases
 from elasticdl.storage import storage_errors, write_file
 
 __all__ = ["write_table"]
@@ -21,21 +21,25 @@ def write_table(
 ) -> list[UPath]:
     """Write `<stem>.csv`, `<stem>_summary.csv` and `<stem>_worst_cases.csv`.
 
-    The last holds at most 1,000 rows. All are UTF-8; what is missing (NaN) is an empty field.
+    The summary says in its last column which values are the worst: the largest or the smallest. The worst
+    cases are at most 1,000 rows. All are UTF-8; what is missing (NaN) is an empty field.
     """
     with storage_errors(directory):
         directory.mkdir(parents=True, exist_ok=True)
     header = [ID_COLUMN, *table.columns]
     ids = table.ids
     columns = [table.values(name).tolist() for name in table.columns]
-    summary = [[name, *stats.row()] for name, stats in table.statistics().items()]
+    summary = [
+        [name, *stats.row(), direction_of(table, name).worst]
+        for name, stats in table.statistics().items()
+    ]
     worst = worst_cases(table, worst_by)
     worst_rows = [
         [ids[i], *(column[i] for column in columns)] for i in (worst.rows if worst else ())
     ]
     return [
         _write(directory / f"{stem}.csv", header, zip(ids, *columns, strict=True)),
-        _write(directory / f"{stem}_summary.csv", ["metric", *Statistics.NAMES], summary),
+        _write(directory / f"{stem}_summary.csv", ["metric", *Statistics.NAMES, "worst"], summary),
         _write(directory / f"{stem}_worst_cases.csv", header, worst_rows),
     ]
 

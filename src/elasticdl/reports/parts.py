@@ -107,17 +107,28 @@ def _class_remark(section: Section) -> str:
 
 
 def _worst(table: PointTable, worst: WorstCases) -> dict[str, Any]:
-    which = "largest" if worst.descending else "smallest"
-    remark = f"By {worst.by}, the {which} first."
-    if not worst.known:
-        remark += " The name does not tell whether more is worse; it was taken to be."
     ids = table.ids
     columns = [table.values(name).tolist() for name in table.columns]
     return {
-        "worst_remark": remark,
+        "worst_remark": _worst_remark(worst),
         "worst_header": [ID_COLUMN, *table.columns],
         "worst": [[str(ids[i]), *(shown(column[i]) for column in columns)] for i in worst.rows],
     }
+
+
+def _worst_remark(worst: WorstCases) -> str:
+    direction = worst.direction
+    better = "less" if direction.descending else "more"
+    remark = f"By {worst.by}, the {direction.worst} first: "
+    remark += {
+        "function": f"its function says that {better} is better.",
+        "name": f"by its name, {better} is better.",
+        "nobody": f"{better} was taken to be better, which the name does not tell. "
+        "Give the function an attribute higher_is_better to say it.",
+    }[direction.told_by]
+    if worst.missing:
+        remark += " Before them are those without a value."
+    return remark
 
 
 def _link(file: UPath, directory: UPath | None) -> str | None:

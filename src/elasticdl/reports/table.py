@@ -113,6 +113,11 @@ class PointTable:
             raise UnknownName(f"No evaluation function {name!r}. {nearest(name, self._values)}")
         return np.array(self._values[name], dtype=np.float64)
 
+    def higher_is_better(self, name: str) -> bool | None:
+        """What a function says of itself by an attribute of this name."""
+        better = getattr(self._functions[name], "higher_is_better", None)
+        return None if better is None else bool(better)
+
     def means(self) -> dict[str, float]:
         """The mean of each column, without what is NaN; NaN when nothing else is there."""
         return {name: column.mean for name, column in self.statistics().items()}
