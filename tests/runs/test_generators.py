@@ -41,6 +41,34 @@ def test_generator_with_an_end_is_begun_again(tmp_path: Path) -> None:
     assert warnings_of(root) == []
 
 
+def test_generator_that_ends_sooner_than_it_says_is_told(tmp_path: Path) -> None:
+    root = tmp_path / "p"
+    run(
+        root,
+        FINITE.replace("range(len(y))), len(y)", "range(5)), len(y)"),
+        data_loader_class="dataset.Finite",
+    )
+    (warning,) = warnings_of(root)
+    assert "gave 5 data points instead of the 53" in warning
+
+
+@pytest.mark.parametrize("variant", ["generators", "datasets"])
+def test_n_iter_that_is_too_small_leaves_no_point_out_of_a_report(
+    tmp_path: Path, variant: str
+) -> None:
+    root = tmp_path / "p"
+    preprocessing = f"""
+
+class Few(In{variant.title()}):
+    def _n_iter(self, n):
+        return 1
+"""
+    run(root, preprocessing=preprocessing, variant=variant, preprocessor_class="preprocessing.Few")
+    report = (root / "eval_reports" / "points" / "one" / "eval_report.csv").read_text()
+    assert len(report.splitlines()) == 23
+    assert len((root / "runs" / "one" / "validation_report.csv").read_text().splitlines()) == 22
+
+
 FINITE = """
 
 class Finite(Generators):
@@ -216,7 +244,7 @@ def test_memory_stays_flat(tmp_path: Path) -> None:
 
 
 def test_image_that_cannot_be_decoded(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="Reading the training batches fails: .*JPEG"):
+    with pytest.raises(DataError, match=r"Reading the training batches fails: .*JPEG"):
         run(tmp_path / "p", BROKEN, variant="datasets", data_loader_class="dataset.Broken")
 
 
@@ -240,4 +268,35 @@ class Nothing(Datasets):
     def create_training_generator(self):
         dataset, n = super().create_training_generator()
         return dataset.take(0), n
+"""
+
+
+def test_weight_that_is_no_number(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="sample weight"):
+        run(tmp_path / "p", NO_WEIGHT, data_loader_class="dataset.NoWeight")
+
+
+NO_WEIGHT = """
+
+class NoWeight(Generators):
+    def create_training_generator(self):
+        generator, n = super().create_training_generator()
+        return ((x, y, None) for x, y, w in generator), n
+"""
+
+
+def test_ids_of_any_kind(tmp_path: Path) -> None:
+    root = tmp_path / "p"
+    run(root, ODD_IDS, data_loader_class="dataset.OddIds", epochs=1)
+    report = (root / "eval_reports" / "points" / "one" / "eval_report.csv").read_text()
+    assert [line.split(",")[0] for line in report.splitlines()[1:4]] == ["None", str(2**70), "x"]
+
+
+ODD_IDS = """
+
+class OddIds(Generators):
+    def create_test_generator(self):
+        generator, n = super().create_test_generator()
+        ids = iter([None, 2**70, "x", *range(n)])
+        return ((x, y, next(ids)) for x, y, _ in generator), n
 """

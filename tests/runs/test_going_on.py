@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from safetensors.numpy import load_file
 
-from elasticdl.errors import InvalidValue, NotFound
+from elasticdl.errors import DataError, InvalidValue, NotFound
 from elasticdl.experiments.stages import Experiment
 from elasticdl.tracking.events import read_events
-from runs.project_files import VARIANTS, write_project, write_run
+from runs.project_files import DATASET, VARIANTS, write_project, write_run
 
 EPOCHS = 40
 SCRIPT = Path(__file__).with_name("kill_and_go_on.py")
@@ -135,9 +138,135 @@ def _assert_equal_to_whole(project: Path, run: Path) -> None:
     assert all(first[name].tobytes() == second[name].tobytes() for name in first)
 
 
-def test_another_seed_cannot_go_on(project: Path) -> None:
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("seed=7", "began with the seed 101 and cannot go on with 7"),
+        ("batch_size=16", "had 7 batches when it began and has 4 now"),
+    ],
+)
+def test_what_would_be_another_training_cannot_go_on(
+    project: Path, override: str, message: str
+) -> None:
+    run = write_run(project)
+    Experiment(project, "one", mlflow=False, log_level="WARNING").train()
+    before = sorted(path.name for path in (run / "checkpoints").iterdir())
+    other = Experiment(project, "one", mlflow=False, log_level="WARNING", overrides=[override])
+    with pytest.raises(InvalidValue, match=message) as caught:
+        other.train()
+    assert "--overwrite" in str(caught.value)
+    assert sorted(path.name for path in (run / "checkpoints").iterdir()) == before
+
+
+def test_another_model_cannot_go_on(project: Path) -> None:
     write_run(project)
     Experiment(project, "one", mlflow=False, log_level="WARNING").train()
-    other = Experiment(project, "one", mlflow=False, log_level="WARNING", overrides=["seed=7"])
-    with pytest.raises(InvalidValue, match="seed"):
+    other = Experiment(
+        project, "one", mlflow=False, log_level="WARNING", overrides=["model_builder.units=9"]
+    )
+    with pytest.raises(DataError, match="another model") as caught:
         other.train()
+    assert "--overwrite" in caught.value.__notes__[-1]
+
+
+def test_fewer_epochs_than_were_done_cut_nothing_off(project: Path) -> None:
+    run = write_run(project)
+    Experiment(project, "one", mlflow=False, log_level="WARNING").train()
+    result = Experiment(
+        project, "one", mlflow=False, log_level="ERROR", overrides=["epochs=1"]
+    ).run()
+    assert result.steps == 21 and (run / "exported").is_dir()
+
+
+def test_export_by_another_rule_chooses_among_what_was_kept(project: Path) -> None:
+    run = write_run(project)
+    Experiment(project, "one", mlflow=False, log_level="WARNING").train()
+    for _ in range(2):
+        Experiment(
+            project, "one", mlflow=False, log_level="ERROR", overrides=["export.mode=max"]
+        ).export()
+    values = {e["epoch"]: e["val_loss"] for e in _epochs(run)}
+    events = read_events(run / "events.jsonl")
+    exported = [e for e in events if e["event"] == "exported"][-1]
+    kept = {int(path.name[5:]) // 7 - 1 for path in (run / "checkpoints").iterdir()}
+    assert exported["epoch"] == max(kept, key=lambda epoch: values[epoch])
+    assert exported["value"] == values[exported["epoch"]]
+    assert any("another export metric" in e.get("message", "") for e in events)
+
+
+def test_export_that_lacks_a_file_is_written_anew(project: Path) -> None:
+    run = write_run(project)
+    Experiment(project, "one", mlflow=False, log_level="WARNING").run()
+    shutil.rmtree(run / "exported" / "savedmodel")
+    result = Experiment(project, "one", mlflow=False, log_level="WARNING").run()
+    assert result.status == "completed" and (run / "exported" / "savedmodel").is_dir()
+
+
+@pytest.mark.parametrize("stage", ["export", "evaluate"])
+def test_overwriting_what_a_stage_needs_is_refused(project: Path, stage: str) -> None:
+    run = write_run(project)
+    Experiment(project, "one", mlflow=False, log_level="WARNING").run()
+    again = Experiment(project, "one", mlflow=False, log_level="WARNING", overwrite=True)
+    with pytest.raises(InvalidValue, match="nothing to"):
+        getattr(again, stage)()
+    assert (run / "exported" / "model.keras").exists() and (run / "checkpoints").is_dir()
+
+
+def test_what_to_type_to_go_on_has_all_that_was_given(project: Path) -> None:
+    write_run(project)
+    experiment = Experiment(
+        project,
+        "one",
+        data_dir=project / "data",
+        eval_reports_dir="reports",
+        mlflow_tracking_uri="http://user:s3cret@127.0.0.1:9",
+        overrides=["epochs=2", "project_name=two words"],
+    )
+    command = experiment._command()
+    assert "--eval_reports_dir=reports" in command and "--set epochs=2" in command
+    assert "--set 'project_name=two words'" in command and "s3cret" not in command
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stuck_generator_does_not_keep_a_run_that_was_asked_to_stop(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    root = write_project(tmp_path / "p", dataset=DATASET + STUCK)
+    run = write_run(root, data_loader_class="dataset.Stuck", epochs=50)
+    command = [sys.executable, "-m", "elasticdl", "run", "--run_name=one", "--no_mlflow"]
+    process = subprocess.Popen(
+        [*command, f"--project_root={root}"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    while not (root / "data" / "stuck").exists():
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(number)
+    try:
+        said, _ = process.communicate(timeout=5)
+    except subprocess.TimeoutExpired:  # the step itself waits for data: a second one stops at once
+        process.send_signal(number)
+        said, _ = process.communicate(timeout=15)
+        assert "Another Ctrl-C stops at once" in said
+    assert process.returncode == 128 + number
+    assert (run / "checkpoints").is_dir()
+
+
+STUCK = """
+
+class Stuck(Generators):
+    def create_training_generator(self):
+        generator, n = super().create_training_generator()
+        return self._until(generator), n
+
+    def _until(self, generator):
+        import time
+
+        for number, point in enumerate(generator):
+            if number == 200:
+                (self.data_dir / "stuck").touch()
+                time.sleep(1000)
+            yield point
+"""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -289,3 +290,131 @@ def test_trial_run_goes_through_everything_and_leaves_nothing(tmp_path: Path) ->
     ).run()
     assert result.steps == 2 and set(result.test_metrics) == {"loss", "accuracy", "ce", "hit"}
     assert sorted(p for p in root.rglob("*") if "__pycache__" not in p.parts) == before
+
+
+@pytest.mark.parametrize(
+    ("evaluation", "message"),
+    [
+        ('return {"a": lambda y: 1.0}', "is called with (y_true, y_pred)"),
+        ('return "text"', "get_eval_funcs"),
+    ],
+)
+def test_evaluator_is_looked_at_before_the_first_epoch(
+    tmp_path: Path, evaluation: str, message: str
+) -> None:
+    text = f"""
+from abstractions import EvaluatorBase
+
+
+class Evaluator(EvaluatorBase):
+    def get_eval_funcs(self):
+        {evaluation}
+"""
+    root = tmp_path / "p"
+    with pytest.raises(ContractError, match=re.escape(message)):
+        make(root, {"evaluation": text}).run()
+    assert not (root / "runs" / "one" / "events.jsonl").exists()
+
+
+def test_data_that_does_not_fit_is_named(tmp_path: Path) -> None:
+    from runs.project_files import DATASET
+
+    dataset = (
+        DATASET
+        + """
+
+class Wide(Datasets):
+    def create_test_generator(self):
+        dataset, n = super().create_test_generator()
+        return dataset.map(lambda x, y, i: (tf.concat([x, x], 0), y, i)), n
+"""
+    )
+    experiment = make(
+        tmp_path / "p", {"dataset": dataset}, variant="datasets", data_loader_class="dataset.Wide"
+    )
+    with pytest.raises(ContractError, match="Of the test data: The model cannot take") as caught:
+        experiment.run()
+    assert "preprocessor" in str(caught.value)
+
+
+def test_model_compiled_without_a_loss(tmp_path: Path) -> None:
+    models = MODELS.replace(
+        '"adam", "sparse_categorical_crossentropy", metrics=["accuracy"]', '"adam"'
+    )
+    with pytest.raises(ContractError, match="compiled without a loss"):
+        make(tmp_path / "p", {"models": models}).train()
+
+
+RATES = (
+    MODELS
+    + """
+    def get_callbacks(self):
+        class Own(keras.callbacks.Callback):
+            def on_epoch_end(self, epoch, logs=None):
+                logs["val_own"] = float(epoch)
+
+        return [keras.callbacks.LearningRateScheduler(lambda epoch, rate: 0.1 / (epoch + 1)), Own()]
+"""
+)
+
+
+@pytest.mark.filterwarnings("ignore:__array__ implementation")
+def test_what_callbacks_log_is_logged_and_can_be_exported_by(tmp_path: Path) -> None:
+    root = tmp_path / "p"
+    result = make(root, {"models": RATES}, export={"metric": "val_own", "mode": "max"}).run()
+    assert result.history["learning_rate"] == pytest.approx([0.1, 0.05, 0.1 / 3])
+    (exported,) = events_of(root, "exported")
+    assert (exported["epoch"], exported["value"]) == (2, 2.0)
+
+
+TWO_OUTPUTS = """
+import keras
+from abstractions import ModelBuilderBase
+
+
+class Builder(ModelBuilderBase):
+    def get_compiled_model(self):
+        inputs = keras.Input((6,))
+        outputs = {
+            "a": keras.layers.Dense(3, "softmax", name="a")(inputs),
+            "b": keras.layers.Dense(1, name="b")(inputs),
+        }
+        model = keras.Model(inputs, outputs)
+        model.compile("sgd", {"a": "sparse_categorical_crossentropy", "b": "mse"})
+        return model
+"""
+
+
+def test_losses_of_several_outputs_are_the_same_in_report_and_history(tmp_path: Path) -> None:
+    preprocessing = (
+        PREPROCESSING
+        + """
+
+class Two(InDatasets):
+    def add_label_preprocess(self, generator):
+        return generator.map(lambda x, y, w: (x, {"a": y, "b": tf.cast(y, tf.float32)[None]}, w))
+"""
+    )
+    root = tmp_path / "p"
+    result = make(
+        root,
+        {"models": TWO_OUTPUTS, "preprocessing": preprocessing},
+        variant="datasets",
+        preprocessor_class="preprocessing.Two",
+        evaluator_class=None,
+        epochs=1,
+    ).run()
+    for name in ("loss", "a_loss", "b_loss"):
+        assert result.metrics[name] == pytest.approx(result.history[f"val_{name}"][0], rel=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore:divide by zero")
+@pytest.mark.parametrize(
+    "model", ["tree.DecisionTreeClassifier", "ensemble.RandomForestClassifier"]
+)
+def test_trees_are_exported_too(tmp_path: Path, model: str) -> None:
+    module, name = model.split(".")
+    models = ESTIMATOR.replace("linear_model import LogisticRegression", f"{module} import {name}")
+    models = models.replace("LogisticRegression()", f"{name}()")
+    result = make(tmp_path / "p", {"models": models}).run()
+    assert 0 < result.test_metrics["score"] <= 1

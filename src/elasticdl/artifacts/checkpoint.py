@@ -7,9 +7,10 @@ checkpoints/step-00000120/
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -91,6 +92,12 @@ class Checkpoints:
             except CorruptData as error:
                 faults.append(str(error))
         return None, faults
+
+    def whole(self) -> Iterator[Checkpoint]:
+        """All that are whole, the oldest first."""
+        for path in self._paths():
+            with contextlib.suppress(CorruptData):
+                yield self.read(path)
 
     def require_latest(self) -> Checkpoint:
         """The newest whole checkpoint; raises `NotFound` when there is none."""

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from upath import UPath
 
 from elasticdl.artifacts.run_directory import RunDirectory
+from elasticdl.artifacts.stored_model import find_trained_model
 from elasticdl.artifacts.trained_model import MESSAGE
 from elasticdl.storage import children, remove, storage_errors
 
@@ -42,8 +43,13 @@ class ExperimentDirectory(RunDirectory):
 
     @property
     def is_exported(self) -> bool:
+        """Whether there is an export with all its files."""
         with storage_errors(self.path, doing="read"):
-            return any((self.model / name).is_file() for name in (MESSAGE, ESTIMATOR))
+            if (self.model / ESTIMATOR).is_file():
+                return True
+            if not (self.model / MESSAGE).is_file():
+                return False
+        return not find_trained_model(str(self.model)).missing
 
     @contextmanager
     def kept(self, *, overwrite: bool) -> Iterator[None]:

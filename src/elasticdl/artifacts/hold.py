@@ -77,8 +77,8 @@ class Hold:
 
     def _held(self, detail: str) -> OutputExists:
         return OutputExists(
-            f"Another run is writing to {self._directory} right now{detail}. Wait for it, or give another "
-            "--output."
+            f"Another run is writing to {self._directory} right now{detail}. Wait for it, or write to "
+            "another directory."
         )
 
     def _beat(self) -> None:

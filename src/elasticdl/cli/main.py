@@ -7,12 +7,13 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
 from elasticdl import __version__
 from elasticdl.cli.lazy import LazyGroup
+from elasticdl.cli.outcome import INTERRUPTED, PREEMPTED
 from elasticdl.cli.presentation import Presentation
 
 __all__ = ["cli", "main"]
@@ -67,8 +68,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         from click.shell_completion import shell_complete
 
         return shell_complete(cli, {}, PROGRAM, COMPLETE_VARIABLE, instruction)
-    # Keras says the same each time that a model is traced.
-    warnings.filterwarnings("once", category=UserWarning, append=True)
+    if argv is None:
+        _show_warnings_once()
     presentation = Presentation()
     try:
         # Not `cli.main()`: it takes an EOFError or a broken pipe of the user's code for its own.
@@ -78,23 +79,35 @@ def main(argv: Sequence[str] | None = None) -> int:
     except click.exceptions.Exit as ended:
         return ended.exit_code
     except KeyboardInterrupt:
-        _leave()
+        print("Stopped.", file=sys.stderr)
+        _leave(INTERRUPTED)
     except (Exception, SystemExit) as error:
         from elasticdl.cli.failures import show
 
         return show(error, presentation)
+    if code in (INTERRUPTED, PREEMPTED) and argv is None:
+        _leave(code)
     return code or 0
 
 
-def _leave() -> NoReturn:
-    """End at once. To unwind would let go of a reader, and wait for it for ever when it is stuck."""
-    from elasticdl.cli.outcome import INTERRUPTED
+def _show_warnings_once() -> None:
+    """Keras says the same each time that a model is traced."""
+    show, shown = warnings.showwarning, set[tuple[str, type[Warning]]]()
 
-    print("Stopped.", file=sys.stderr)
+    def once(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if (str(message), category) not in shown:
+            shown.add((str(message), category))
+            show(message, category, *where, **more)
+
+    warnings.showwarning = once
+
+
+def _leave(code: int) -> NoReturn:
+    """End at once. To unwind would let go of a reader, and wait for it for ever when it is stuck."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
-    os._exit(INTERRUPTED)
+    os._exit(code)
 
 
 def _open_closed_streams() -> None:

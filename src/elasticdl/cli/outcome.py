@@ -10,7 +10,7 @@ import click
 if TYPE_CHECKING:
     from elasticdl.runtime.result import Result
 
-__all__ = ["INTERRUPTED", "report"]
+__all__ = ["INTERRUPTED", "PREEMPTED", "report"]
 
 INTERRUPTED = 130
 """The exit code that a shell gives to a command which Ctrl-C ended."""

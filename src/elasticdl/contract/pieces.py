@@ -124,7 +124,9 @@ def _batches(pieces: Pieces) -> Batches:
     return bind_dataset(fn)
 
 
-def callbacks_maker(given: Any) -> Callable[[], Sequence[keras.callbacks.Callback]]:
+def callbacks_maker(
+    given: Any, name: str = "callbacks"
+) -> Callable[[], Sequence[keras.callbacks.Callback]]:
     def make() -> Sequence[keras.callbacks.Callback]:
         import keras
 
@@ -135,7 +137,7 @@ def callbacks_maker(given: Any) -> Callable[[], Sequence[keras.callbacks.Callbac
         for callback in found:
             if not isinstance(callback, keras.callbacks.Callback):
                 raise ContractError(
-                    f"callbacks gave {callback!r} ({type(callback).__name__}). Return a list of "
+                    f"{name} gave {callback!r} ({type(callback).__name__}). Return a list of "
                     "tf.keras.callbacks.Callback objects."
                 )
         return found

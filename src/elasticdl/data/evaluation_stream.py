@@ -79,7 +79,8 @@ class EvaluationStream(Stream):
 
         data = self._data
         if data.points is None and isinstance(data.batches, tf.data.Dataset):
-            return _cut(data.batches.take(data.num_batches), data.num_points)
+            batches = data.batches if data.limit is None else data.batches.take(data.limit)
+            return _cut(batches, data.num_points)
         batches = _in_python(data)
         first = next_batch(batches)
         if first is None:
@@ -95,14 +96,14 @@ class EvaluationStream(Stream):
             data = self._make()
             started = data, _in_python(data)
         data, batches = started
-        left, num_batches = data.num_points, data.num_batches
-        while num_batches and left and (batch := next_batch(batches)) is not None:
+        left, limit = data.num_points, data.limit
+        while limit != 0 and left and (batch := next_batch(batches)) is not None:
             if data.points is not None and data.points.ended:
                 self._note_end(data)
                 left = min(left, data.points.given - (data.num_points - left))
             batch = _rows(batch, left)
             left -= len(_first_array(batch))
-            num_batches -= 1
+            limit = None if limit is None else limit - 1
             if len(_first_array(batch)):
                 yield batch
 

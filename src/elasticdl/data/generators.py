@@ -37,6 +37,7 @@ class PointSource:
       points: the generator.
       limit: the number of points after which it counts as ended; None for its own end.
       again: makes a new generator.
+      on_end: is told at its first end how many points it has given.
     """
 
     def __init__(
@@ -44,7 +45,9 @@ class PointSource:
         points: Iterator[Any],
         limit: int | None = None,
         again: Callable[[], Iterator[Any]] | None = None,
+        on_end: Callable[[int], None] = lambda given: None,
     ) -> None:
+        self._on_end = on_end
         self._points = points
         self._limit = limit
         self._again = again
@@ -63,7 +66,9 @@ class PointSource:
                 self.given += 1
                 return self._last
             self._last = before
-        self.ended = True
+        if not self.ended:
+            self.ended = True
+            self._on_end(self.given)
         if self._again is None:
             if self._last is _END:
                 raise StopIteration
@@ -97,8 +102,11 @@ def next_batch(batches: Iterator[Any]) -> Batch | None:
             "A minibatch must be (features, labels) or (features, labels, sample weights); the generator "
             f"gave a {what}. Look at what `batchify` yields."
         )
-    features, *rest = (tf.nest.map_structure(np.asarray, part) for part in map(_unlisted, batch))
-    return tf.nest.map_structure(_single, features), *rest
+    features, labels, *third = (
+        tf.nest.map_structure(np.asarray, part) for part in map(_unlisted, batch)
+    )
+    third = [tf.nest.map_structure(_named, part) for part in third]
+    return tf.nest.map_structure(_single, features), labels, *third
 
 
 def _unlisted(part: Any) -> Any:
@@ -107,6 +115,22 @@ def _unlisted(part: Any) -> Any:
 
     is_flat = isinstance(part, list) and not any(isinstance(one, np.ndarray) for one in part)
     return np.asarray(part) if is_flat else part
+
+
+def _named(array: Any) -> Any:
+    """What data points are called may be anything: what is not text or a number becomes text."""
+    import numpy as np
+
+    if array.dtype != object or all(isinstance(one, str | bytes) for one in array.flat):
+        return array
+    return np.array([one if isinstance(one, bytes) else str(one) for one in array.flat], object)
+
+
+def _as_text(ids: Any) -> Any:
+    import numpy as np
+
+    is_number = isinstance(ids, np.ndarray) and ids.dtype.kind not in "OSU"
+    return np.array([str(one) for one in ids.flat], object) if is_number else ids
 
 
 def _single(array: Any) -> Any:
@@ -132,6 +156,11 @@ def check_batch(batch: Batch, spec: Any, name: str) -> Batch:
     """Refuse a minibatch that is unlike the first; TensorFlow's word on it is long."""
     import tensorflow as tf
 
+    if len(batch) == len(spec) == 3 and getattr(spec[2], "dtype", None) == tf.string:
+        batch = (
+            *batch[:2],
+            _as_text(batch[2]),
+        )  # numbers and text among what data points are called
     try:
         tf.nest.assert_same_structure(batch, spec)
         fits = all(

@@ -35,6 +35,8 @@ class StreamData:
     num_points: int
     points: PointSource | None = None
     """The data points below the minibatches, where they come from a Python generator."""
+    limit: int | None = None
+    """The minibatches of a pass that are of interest; None for all data points."""
 
 
 class Stream:
@@ -43,6 +45,7 @@ class Stream:
     is_replayed = True
 
     def __init__(self, data: StreamData) -> None:
+        self.name = data.name
         self.shard = Shard(f"the {data.name} batches", data.num_batches, sequential=True)
         self.num_points = data.num_points
         """The data points of an epoch or a pass, by the word of who made them."""

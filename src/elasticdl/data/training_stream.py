@@ -47,6 +47,7 @@ class TrainingStream(Stream):
         self._given = 0
         """Optionals that were handed out: an epoch's minibatches and the empty one at its end."""
         dataset = self._endless()
+        _refuse_text(dataset.element_spec)
         if convert is not None:
             dataset = dataset.map(lambda *parts: convert(parts))
         self.element_spec = dataset.element_spec
@@ -152,6 +153,17 @@ class TrainingStream(Stream):
             count = min(_CHUNK, boundary)
             skip(self._iterator, tf.constant(count))
             self._given += count
+
+
+def _refuse_text(spec: Any) -> None:
+    import tensorflow as tf
+
+    weights = spec[2] if isinstance(spec, tuple) and len(spec) == 3 else ()
+    if any(one.dtype == tf.string for one in tf.nest.flatten(weights)):
+        raise DataError(
+            "The third part of the training data is a sample weight, and it is no number here. Give 1 where all data "
+            "points weigh the same."
+        )
 
 
 def _skip(iterator: Any, count: tf.Tensor) -> tf.Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from elasticdl.errors import UnknownName, nearest
+from elasticdl.errors import UnknownName, near_match, nearest
 
 __all__ = ["Best"]
 
@@ -39,11 +39,14 @@ class Best:
         """Refuse, before the training, a metric that the evaluation does not give."""
         known = list(names)
         if self.metric not in known:
-            logged = f" Logged are: {', '.join(known)}." if self.by_epoch else ""
-            where = "is never logged" if self.by_epoch else "is not a metric of the evaluation"
-            raise UnknownName(
-                f"The export metric {self.metric!r} {where}. {nearest(self.metric, known)}{logged}"
-            )
+            raise UnknownName(f"The export metric {self.metric!r} {self._advice(known)}")
+
+    def _advice(self, known: list[str]) -> str:
+        if not self.by_epoch:
+            return f"is not a metric of the evaluation. {nearest(self.metric, known)}"
+        match = near_match(self.metric, known)
+        meant = f"Did you mean {match!r}? " if match else ""
+        return f"is never logged. {meant}Logged are: {', '.join(known)}."
 
     def offer(
         self, metrics: Mapping[str, float], step: int, epoch: int, parameters: Callable[[], Tensors]
@@ -68,12 +71,13 @@ class Best:
         """What a checkpoint keeps of it."""
         tensors = {f"{_PREFIX}{name}": value for name, value in self.parameters.items()}
         about = {"value": self.value, "step": self.step, "epoch": self.epoch}
-        return tensors, {"metric": self.metric, "metrics": self.metrics, **about}
+        rule = {"metric": self.metric, "sign": self._sign}
+        return tensors, {**rule, "metrics": self.metrics, **about}
 
-    def restore(self, tensors: Mapping[str, Any], state: Mapping[str, Any] | None) -> None:
-        """Take over the best so far, if it is one of the same metric."""
-        if state is None or state["metric"] != self.metric:
-            return
+    def restore(self, tensors: Mapping[str, Any], state: Mapping[str, Any] | None) -> bool:
+        """Take over the best so far, if it is one by the same metric and mode; says whether it is."""
+        if state is None or (state["metric"], state["sign"]) != (self.metric, self._sign):
+            return False
         self.value, self.step, self.metrics = state["value"], state["step"], dict(state["metrics"])
         self.epoch = state["epoch"]
         self.parameters = {
@@ -81,3 +85,4 @@ class Best:
             for name, value in tensors.items()
             if name.startswith(_PREFIX)
         }
+        return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from elasticdl.engine.remember import plain_attributes, set_plain_attributes
@@ -70,8 +71,11 @@ class Callbacks:
     def epoch_begin(self, epoch: int) -> None:
         self._list.on_epoch_begin(epoch)
 
-    def epoch_end(self, epoch: int, logs: dict[str, float]) -> None:
-        self._list.on_epoch_end(epoch, logs)
+    def epoch_end(self, epoch: int, logs: Mapping[str, float]) -> dict[str, float]:
+        """Returns the numbers that the callbacks have put beside the logs, such as a learning rate."""
+        told: dict[str, Any] = dict(logs)
+        self._list.on_epoch_end(epoch, told)
+        return {n: float(v) for n, v in told.items() if n not in logs and isinstance(v, Real)}
 
     def steps_begin(self, step: int) -> None:
         if self.need_each_step:

@@ -125,6 +125,9 @@ class Evaluator:
             self._pipeline.finish(lease)
             return int(totals[0]), float(totals[1])
         examples, loss_sum = 0, 0.0
+        if not tf.config.functions_run_eagerly() and self._pipeline.element_spec is not None:
+            # For batches of any size, as in a loop: Keras weights some means by a size that it knows beforehand.
+            self._step.get_concrete_function(self._pipeline.element_spec)
         for element in self._pipeline.elements(lease):
             loss, count, outputs = self._step(element)
             if self._blocks.is_needed:

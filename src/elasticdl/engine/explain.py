@@ -70,25 +70,30 @@ def reading(pipeline: Leases, lease: Lease) -> Iterator[None]:
 
 
 @contextmanager
-def calling_model(features: Any) -> Iterator[None]:
-    """Inside, the model is called for the first time."""
+def calling_model(features: Any, *, own_batches: bool = False) -> Iterator[None]:
+    """Inside, the model is called for the first time. `own_batches`: the user makes the minibatches."""
     with _telling(
         lambda: "The model cannot take these features.\n" + f"  features: {describe(features)}\n",
-        "Make the features of the dataset function fit the model's inputs. (A dataset function that "
+        "Make what the preprocessor yields fit the model's inputs."
+        if own_batches
+        else "Make the features of the dataset function fit the model's inputs. (A dataset function that "
         "batches must not: --minibatch_size does it.)",
     ):
         yield
 
 
 @contextmanager
-def calling_loss(labels: Any, outputs: Any) -> Iterator[None]:
-    """Inside, the loss is computed for the first time."""
+def calling_loss(batch: Any, outputs: Any, *, own_batches: bool = False) -> Iterator[None]:
+    """Inside, the loss is computed for the first time. `own_batches`: the user makes the minibatches."""
+    labels, weights = batch.labels, batch.weights
+    weighed = "" if weights is None else f"  weights:  {describe(weights)}\n"
     with _telling(
         lambda: (
-            "The loss cannot be computed from these labels and outputs.\n"
-            f"  labels:   {describe(labels)}\n  outputs:  {describe(outputs)}\n"
+            f"The loss cannot be computed from these labels{', weights' if weighed else ''} and outputs.\n"
+            f"  labels:   {describe(labels)}\n{weighed}  outputs:  {describe(outputs)}\n"
         ),
-        "Make the labels of the dataset function fit the loss.",
+        f"Make the labels{', and the weights,' if weighed else ''} of the "
+        f"{'preprocessor' if own_batches else 'dataset function'} fit the loss.",
     ):
         yield
 

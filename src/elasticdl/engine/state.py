@@ -84,7 +84,7 @@ class TrainingModel:
 
     def check(self, batch: Minibatch) -> None:
         """Find features, labels and outputs that do not fit each other, and say so."""
-        with calling_model(batch.features):
+        with calling_model(batch.features, own_batches=self.spec.compiled):
             outputs = self.model(self.bind(batch.features), training=False)
         if outputs is None:
             raise ContractError(
@@ -92,7 +92,8 @@ class TrainingModel:
             )
         if self._predicts:
             return
-        with calling_loss(batch.labels, outputs):
+        self._check_loss()
+        with calling_loss(batch, outputs, own_batches=self.spec.compiled):
             loss = self._loss_of(batch, outputs, training=False)
         if loss.shape.rank != 0:
             raise ContractError(
@@ -104,6 +105,15 @@ class TrainingModel:
                 self.metrics.update(batch, outputs)  # they have variables from now on
             self.metrics.reset()
         self.warnings = _broadcast_warnings(self._user_loss, batch.labels, outputs)
+
+    def _check_loss(self) -> None:
+        import keras
+
+        own = type(self.model).compute_loss is not keras.Model.compute_loss
+        if self.spec.compiled and self.model.loss is None and not self.model.losses and not own:
+            raise ContractError(
+                f"The model of {self.spec.name} is compiled without a loss. Give `model.compile` one."
+            )
 
     def loss(self, batch: Minibatch, *, training: bool) -> tuple[tf.Tensor, Any]:
         """The minibatch's loss, regularisation included, and the model's outputs."""

@@ -129,7 +129,7 @@ class Trainer:
         if self._needs_evaluation:
             self._evaluate("end")
         if self.progress.epoch_examples:
-            self._note_history()
+            self._note_history(self._logs())
 
     def _run_epoch(self) -> None:
         epoch = self._ledger.epoch
@@ -212,8 +212,8 @@ class Trainer:
         progress.epoch_loss_sum += outcome.loss_sum
         if not outcome.is_finite:
             raise NonFiniteLoss(
-                f"The loss became {outcome.last_loss} at step {progress.step}, in the records "
-                f"[{lease.start}, {lease.end}) of {lease.shard}, epoch {lease.epoch + 1}. "
+                f"The loss became {outcome.last_loss} at step {progress.step}, in {self._place(lease)}, epoch "
+                f"{lease.epoch + 1}. "
                 "Lower the learning rate, or look for values in the data that are not finite."
             )
         if not outcome.steps:
@@ -230,6 +230,11 @@ class Trainer:
         )
         if self._pace.is_due:
             self._log_step(lease.epoch)
+
+    def _place(self, lease: Lease) -> str:
+        if self._pipeline.is_replayed:  # the user's own minibatches
+            return lease.shard
+        return f"the records [{lease.start}, {lease.end}) of {lease.shard}"
 
     def _log_step(self, epoch: int) -> None:
         if self._pace.has_steps:
@@ -334,19 +339,21 @@ class Trainer:
         return logs | {f"val_{name}": value for name, value in progress.metrics.items()}
 
     def _end_epoch(self, epoch: int) -> None:
-        logs = self._note_history()
-        self._emit("epoch", epoch=epoch, step=self.progress.step, **logs)
-        if self.best is not None and self.best.by_epoch:
+        logs = self._logs()
+        best = self.best if self.best is not None and self.best.by_epoch else None
+        if best is not None and best.metric in logs:
+            self._offer(logs, epoch)  # before a callback puts other weights in the model
+        logs |= self._callbacks.epoch_end(epoch, logs)
+        if best is not None and best.metric not in self._logs():
             self._offer(logs, epoch)
+        self._note_history(logs)
+        self._emit("epoch", epoch=epoch, step=self.progress.step, **logs)
         self.progress.epoch_examples, self.progress.epoch_loss_sum = 0, 0.0
         self.progress.epoch_begun = False
-        self._callbacks.epoch_end(epoch, dict(logs))
 
-    def _note_history(self) -> dict[str, float]:
-        logs = self._logs()
+    def _note_history(self, logs: dict[str, float]) -> None:
         for name, value in logs.items():
             self.progress.history.setdefault(name, []).append(value)
-        return logs
 
     def _should_stop(self) -> bool:
         if self._interrupted():

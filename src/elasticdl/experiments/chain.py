@@ -91,7 +91,10 @@ def _preprocess(preprocessor: Any, generator: Any, num_points: int) -> tuple[Any
             if (add := getattr(preprocessor, step, None)) is not None:
                 generator = _generator(add, call(add, generator))
         whole = preprocessor.batchify
-    batches, num_batches = _pair(whole, call(whole, generator, num_points), "generator, n_iter")
+    returned = call(whole, generator, num_points)
+    if getattr(whole, "__module__", "").startswith("abstractions."):
+        whole = preprocessor.batchify  # it passes on what the user's method returns
+    batches, num_batches = _pair(whole, returned, "generator, n_iter")
     if num_batches < 1:
         raise ContractError(
             f"{_shown(whole)} returned n_iter {num_batches} for {num_points} data points. Return how many "

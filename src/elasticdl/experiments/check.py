@@ -8,7 +8,7 @@ from elasticdl.engine.explain import describe
 from elasticdl.engine.inputs import split_minibatch
 from elasticdl.experiments.components import Components
 from elasticdl.experiments.evaluation import Points
-from elasticdl.experiments.parts import Parts, first_of, one_pass
+from elasticdl.experiments.parts import Parts, check_fits, first_of, one_pass
 from elasticdl.experiments.training import logged_names
 
 __all__ = ["check"]
@@ -35,7 +35,7 @@ def _look(parts: Parts) -> Facts:
     facts: Facts = []
     components = parts.components
     stream = parts.training
-    model = parts.trained_on(first_of(stream))
+    model = parts.trained_on(first_of(stream), "training")
     parts.spec.callbacks()
     facts.append(("model", f"{parts.spec.name}, {model.model.count_params():,} parameters"))
     facts.append(
@@ -51,7 +51,7 @@ def _look(parts: Parts) -> Facts:
         reported = parts.reported(name)
         element = first_of(reported)
         batch = split_minibatch(element[:2])
-        model.check(batch)
+        check_fits(model, reported)
         ids = components.validation_index(reported.num_points) if name == "validation" else None
         points = Points(components.evaluation_functions(), ids)
         outputs = model.model(model.bind(batch.features), training=False)

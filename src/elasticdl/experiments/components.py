@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from elasticdl.experiments import chain
 from elasticdl.experiments.chain import Data, SourceWrapper
 from elasticdl.experiments.classes import check_classes, find_class
 from elasticdl.experiments.config import RunConfig
-from elasticdl.experiments.eval_functions import named_functions
+from elasticdl.experiments.eval_functions import check_takes_two, named_functions
 from elasticdl.experiments.project import Project
 from elasticdl.experiments.struct import ConfigStruct
 from elasticdl.experiments.theirs import call, file_of
@@ -73,7 +74,10 @@ class Components:
 
     def evaluation_functions(self) -> dict[str, Callable[[Any, Any], Any]] | None:
         """The functions of the evaluator by name; None when there are none."""
-        return named_functions(self.evaluator) if self.evaluator is not None else None
+        functions = named_functions(self.evaluator) if self.evaluator is not None else None
+        for name, function in (functions or {}).items():
+            check_takes_two(name, function)
+        return functions
 
     def _augmentation(self, kind: str, method: str) -> Callable[[Any], Any] | None:
         on = getattr(self.config, f"do_{kind}_augmentation")
@@ -101,6 +105,13 @@ def load_components(project: Project, config: RunConfig, data_dir: str | None) -
     source = project.source_directory(config)
     where = _data_place(project, config, data_dir)
     importer = ZooImporter(source)
+    with _saying_what_is_below(config):
+        return _load(project, config, importer, where)
+
+
+def _load(
+    project: Project, config: RunConfig, importer: ZooImporter, where: Path | UPath
+) -> Components:
     named = {
         key: getattr(config, key) for key in _wanted(config) if getattr(config, key) is not None
     }
@@ -117,9 +128,24 @@ def load_components(project: Project, config: RunConfig, data_dir: str | None) -
         evaluator=made.get("evaluator_class"),
         config=config,
         data_dir=where,
-        source=source,
+        source=importer.root,
         files=importer.files,
     )
+
+
+@contextlib.contextmanager
+def _saying_what_is_below(config: RunConfig) -> Iterator[None]:
+    """`from src.models import x` means the directory above src_code_path."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        top = Path(config.src_code_path).name
+        if error.name is not None and error.name.partition(".")[0] == top:
+            error.add_note(
+                f"The sources are imported from inside of src_code_path, {config.src_code_path!r}: leave {top!r}. out, "
+                "or set src_code_path to the directory above."
+            )
+        raise
 
 
 def _wanted(config: RunConfig) -> list[str]:

@@ -57,10 +57,14 @@ class EstimatorSession(Session):
     _estimator: Any = None
     _is_fitted = False
 
-    def _prepare(self) -> None:
+    def _prepare(self, evaluates: bool) -> None:
         self._streams = {name: self.parts.passes(name) for name in ("training", "validation")}
         for stream in self._streams.values():
-            assert first_of(stream) is not None  # it can be read
+            first_of(stream)  # it can be read
+        if evaluates:
+            self.components.evaluation_functions()
+            self.components.validation_index(self._streams["validation"].num_points)
+            first_of(self.parts.reported("test"))
 
     def _train(self, journal: Journal) -> None:
         journal.emit(

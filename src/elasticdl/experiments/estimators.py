@@ -18,6 +18,8 @@ from elasticdl.errors import (
 
 __all__ = ["load_estimator", "save_estimator"]
 
+_KNOWN = ("sklearn.", "numpy.", "scipy.", "xgboost.", "lightgbm.", "catboost.", "imblearn.")
+
 
 def save_estimator(model: Any, directory: Path) -> Path:
     """Write a fitted model into a directory, and see that it can be read back."""
@@ -37,8 +39,8 @@ def save_estimator(model: Any, directory: Path) -> Path:
 def load_estimator(path: Path) -> Any:
     """A fitted model of an exported directory, or of its file.
 
-    Types of scikit-learn, NumPy and SciPy, and those of the experiment's own sources, are made; a file that
-    asks for others is refused.
+    Types of scikit-learn, its like, and of the experiment's own sources are made; a file that asks for others is
+    refused.
     """
     skops = _skops()
     file = path / ESTIMATOR if path.is_dir() else path
@@ -46,7 +48,7 @@ def load_estimator(path: Path) -> Any:
         raise NotFound(f"There is no fitted model {file}. Give runs/RUN_NAME/exported.")
     try:
         asked: list[str] = skops.get_untrusted_types(file=file)
-        foreign = [name for name in asked if not is_zoo_module(name)]
+        foreign = [name for name in asked if not _is_known(name)]
         if foreign:
             raise InvalidValue(
                 f"{file} asks for {', '.join(foreign)}, which is not known to be safe. Load it with "
@@ -57,6 +59,11 @@ def load_estimator(path: Path) -> Any:
         raise
     except Exception as error:  # of any kind: what is in the file decides
         raise CorruptData(f"{file} cannot be loaded: {reason(error)}.") from error
+
+
+def _is_known(name: str) -> bool:
+    """Types of well-known packages, such as the trees of scikit-learn, and those of the experiment's sources."""
+    return name.startswith(_KNOWN) or is_zoo_module(name)
 
 
 def _skops() -> Any:

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from elasticdl.engine.evaluator import Evaluator
-from elasticdl.engine.inputs import split_minibatch
-from elasticdl.experiments.parts import first_of, one_pass
+from elasticdl.experiments.parts import check_fits, one_pass
 from elasticdl.reports.confusion import ConfusionCounter
 from elasticdl.reports.section import Section
 from elasticdl.reports.table import PointTable
@@ -56,7 +55,7 @@ def evaluate(session: Session, name: str) -> Section | None:
     ids = None if with_ids else components.validation_index(stream.num_points)
     points = Points(components.evaluation_functions(), ids)
     evaluator = Evaluator(session.model, stream, lambda: one_pass(stream), with_ids=with_ids)
-    session.model.check(split_minibatch(first_of(stream)[:2]))
+    check_fits(session.model, stream)
 
     def tell(done: int, total: int) -> None:
         session.tell("evaluation_progress", records=done, total=total)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 from upath import UPath
 
-from elasticdl.artifacts.checkpoint import Checkpoints
 from elasticdl.engine.best import Best
-from elasticdl.engine.state import TrainingModel
 from elasticdl.errors import NotFound
-from elasticdl.experiments.config import RunConfig
 from elasticdl.experiments.parts import first_of
 from elasticdl.experiments.training import job_of
 from elasticdl.runtime.trained import TrainedModels
@@ -24,15 +22,32 @@ __all__ = ["CONFIG", "best_of", "export"]
 CONFIG = "config.yaml"
 
 
-def best_of(store: Checkpoints, config: RunConfig, model: TrainingModel) -> Best:
-    """The best epoch that the newest checkpoint knows; `model` gets the weights of the last one."""
-    checkpoint, faults = store.latest()
+def best_of(session: Session) -> Best:
+    """The best epoch that the newest checkpoint knows; the model gets the weights of the last one."""
+    checkpoint, faults = session.store.latest()
     if checkpoint is None:
         raise NotFound(f"There is nothing to export: train first. {' '.join(faults)}".rstrip())
-    model.load(checkpoint.tensors, only_model=True)
-    best = Best(config.export.metric, config.export.mode, by_epoch=True)
-    best.restore(checkpoint.tensors, checkpoint.state.get("best"))
+    session.model.load(checkpoint.tensors, only_model=True)
+    rule = session.config.export
+    best = Best(rule.metric, rule.mode, by_epoch=True)
+    if not best.restore(checkpoint.tensors, checkpoint.state.get("best")):
+        _choose_again(session, best)
     return best
+
+
+def _choose_again(session: Session, best: Best) -> None:
+    """The run was trained with another rule: what is left to choose from are the checkpoints that were kept."""
+    epochs = []
+    for checkpoint in session.store.whole():
+        progress = checkpoint.state["progress"]
+        epochs.append(len(progress["history"].get("loss", ())))
+        logs = {name: values[-1] for name, values in progress["history"].items()}
+        weights = {n: v for n, v in checkpoint.tensors.items() if n.startswith("model/")}
+        best.offer(logs, progress["step"], epochs[-1] - 1, functools.partial(dict, weights))
+    session.warn(
+        f"The run was trained with another export metric or mode. By {best.metric} the best is chosen among the "
+        f"epochs whose checkpoints are kept: {', '.join(map(str, epochs))}."
+    )
 
 
 def export(session: Session, best: Best) -> UPath:

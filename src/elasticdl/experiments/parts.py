@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import re
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from types import TracebackType
@@ -18,9 +19,10 @@ from elasticdl.data.ledger import Ledger
 from elasticdl.data.streams import Stream, StreamData
 from elasticdl.data.training_stream import TrainingStream
 from elasticdl.engine.explain import reading
+from elasticdl.engine.inputs import num_examples, split_minibatch
 from elasticdl.engine.randomness import seed_everything
 from elasticdl.engine.state import TrainingModel
-from elasticdl.errors import ContractError
+from elasticdl.errors import ContractError, DataError
 from elasticdl.experiments import chain
 from elasticdl.experiments.chain import SourceWrapper
 from elasticdl.experiments.class_weights import class_weighting
@@ -30,9 +32,10 @@ from elasticdl.experiments.theirs import call
 if TYPE_CHECKING:
     import keras
 
-__all__ = ["Parts", "first_of", "one_pass"]
+__all__ = ["Parts", "check_fits", "first_of", "one_pass"]
 
 DEV_BATCHES = 2
+GRACE_S = 2.0
 _ENGINE = re.compile(r"[/\\]elasticdl[/\\](engine|data|experiments)[/\\]")
 
 
@@ -43,11 +46,18 @@ class Parts:
       components: what the user wrote.
       few: go through all of it with two minibatches.
       warn: is told what the user should know.
+      is_hurried: whether somebody waits for the end, so that a generator that is stuck is not waited for.
     """
 
     def __init__(
-        self, components: Components, *, few: bool = False, warn: Callable[[str], None]
+        self,
+        components: Components,
+        *,
+        few: bool = False,
+        warn: Callable[[str], None],
+        is_hurried: Callable[[], bool] = lambda: False,
     ) -> None:
+        self.is_hurried = is_hurried
         self.components = components
         self._few = few
         self._warn = warn
@@ -61,9 +71,14 @@ class Parts:
     ) -> None:
         if isinstance(error, KeyboardInterrupt):
             return  # the process is about to be left at once, be a generator stuck or not
+        _forget_iterators(trace)
+        closing = threading.Thread(target=self._close, name="closing", daemon=True)
+        closing.start()
+        closing.join(GRACE_S if self.is_hurried() else None)
+
+    def _close(self) -> None:
         for stream in self._streams:
             stream.close()
-        _forget_iterators(trace)
 
     @functools.cached_property
     def model(self) -> keras.Model:
@@ -91,7 +106,10 @@ class Parts:
             make_optimizer=lambda: self.model.optimizer,
             loss=None,
             batches=_not_ours,
-            callbacks=callbacks_maker(functools.partial(call, callbacks) if callbacks else None),
+            callbacks=callbacks_maker(
+                functools.partial(call, callbacks) if callbacks else None,
+                f"{type(builder).__name__}.get_callbacks",
+            ),
             files=components.files,
             zoo=components.source,
             compiled=True,
@@ -133,8 +151,10 @@ class Parts:
         self._streams.append(stream)
         return stream
 
-    def trained_on(self, element: Any, *, trains: bool = True) -> TrainingModel:
-        return TrainingModel(self.spec, element, trains=trains)
+    def trained_on(self, element: Any, name: str, *, trains: bool = True) -> TrainingModel:
+        """The model, seen to fit a minibatch of the data of this name."""
+        with _naming(name):
+            return TrainingModel(self.spec, element, trains=trains)
 
     def _make_training(self) -> StreamData:
         loader = self.components.data_loader
@@ -143,7 +163,14 @@ class Parts:
             return iter(call(loader.create_training_generator)[0])
 
         def wrap(points: Any, count: int) -> PointSource:
-            return PointSource(points, again=again)
+            def ended(given: int) -> None:
+                if given < count:
+                    self._warn(
+                        f"The training generator gave {given} data points instead of the {count} that it is said to "
+                        "have. It is begun again inside of an epoch."
+                    )
+
+            return PointSource(points, again=again, on_end=ended)
 
         return self._cut(self.components.training(wrap), None)
 
@@ -161,7 +188,8 @@ class Parts:
     def _cut(self, data: chain.Data, points: PointSource | None) -> StreamData:
         stream = StreamData(data.name, data.batches, data.num_batches, data.num_points, points)
         if self._few:
-            stream = replace(stream, num_batches=min(DEV_BATCHES, data.num_batches))
+            few = min(DEV_BATCHES, data.num_batches)
+            stream = replace(stream, num_batches=few, limit=few)
         return stream
 
 
@@ -184,6 +212,20 @@ def _forget_iterators(trace: TracebackType | None) -> None:
         trace = trace.tb_next
 
 
+@contextlib.contextmanager
+def _naming(name: str) -> Iterator[None]:
+    try:
+        yield
+    except ContractError as error:
+        raise ContractError(f"Of the {name} data: {error}") from error
+
+
+def check_fits(model: TrainingModel, stream: EvaluationStream) -> None:
+    """See that the labelled features of a stream go through the model and its loss."""
+    with _naming(stream.name):
+        model.check(split_minibatch(first_of(stream)[:2]))
+
+
 def one_pass(stream: Stream) -> Ledger:
     """A ledger for going through a stream once."""
     return Ledger([stream.shard], records_per_lease=stream.shard.num_records)
@@ -194,7 +236,10 @@ def first_of(stream: TrainingStream | EvaluationStream) -> Any:
     lease = one_pass(stream).lease()
     assert lease is not None
     with reading(stream, lease):
-        return stream.first
+        element = stream.first
+        if int(num_examples(element[0])) == 0:
+            raise DataError(f"The first minibatch of {stream.shard.name} has no rows.")
+        return element
 
 
 def _not_ours(*_: Any, **__: Any) -> Any:

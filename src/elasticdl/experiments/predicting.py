@@ -22,16 +22,16 @@ from elasticdl.artifacts.stored_model import (
 )
 from elasticdl.artifacts.trained_model import PARAMETERS, ZOO
 from elasticdl.data.evaluation_stream import EvaluationStream
-from elasticdl.data.ledger import Lease
-from elasticdl.data.source import ArraySpec
+from elasticdl.data.ledger import Lease, Ledger
+from elasticdl.data.source import ArraySpec, Shard
 from elasticdl.engine.explain import reading
 from elasticdl.engine.predictor import Block, Predictor
 from elasticdl.engine.state import TrainingModel
-from elasticdl.errors import ElasticDLError, InvalidValue
+from elasticdl.errors import ElasticDLError, InvalidValue, NotFound
 from elasticdl.experiments.components import load_components
 from elasticdl.experiments.config import load_config
 from elasticdl.experiments.exporting import CONFIG
-from elasticdl.experiments.parts import Parts, first_of, one_pass
+from elasticdl.experiments.parts import Parts, first_of
 from elasticdl.experiments.project import Project
 from elasticdl.job.config import JobConfig
 from elasticdl.quiet import load_tensorflow
@@ -90,8 +90,9 @@ def predict(config: JobConfig, *, collect: bool) -> Result:
             )
             sinks.append(FileSink(output, named, config, predictor.schema))
         memory = MemorySink(predictor.form, predictor.schema)
-        ledger = one_pass(stream)
-        run = PredictionRun(config, predictor, ledger, sinks or [memory], interrupt)
+        points = Shard(stream.shard.name, stream.num_points, sequential=True)
+        ledger = Ledger([points], records_per_lease=points.num_records)
+        run = _Run(config, predictor, ledger, sinks or [memory], interrupt)
         run.predict()
     return Result(
         command="predict",
@@ -111,14 +112,30 @@ def _opened(config: JobConfig) -> Parts:
     known = load_config(place(here / CONFIG)).model_copy(update={"src_code_path": ZOO})
     load_tensorflow()
     project = Project(Path(here), here.name, place(here), place(here / CONFIG))
-    components = load_components(project, known, config.prediction_data)
+    try:
+        components = load_components(project, known, config.prediction_data)
+    except NotFound as error:
+        if config.prediction_data is None and known.data_dir and not Path(known.data_dir).exists():
+            raise NotFound(
+                f"The data of the run is not where it was, in {known.data_dir}. Name a data directory of the same "
+                "form with --data=DIR."
+            ) from error
+        raise
     return Parts(components, warn=lambda message: print(f"Warning: {message}", file=sys.stderr))
 
 
 def _predictor(config: JobConfig, parts: Parts, stream: EvaluationStream) -> PointPredictor:
-    model = parts.trained_on(first_of(stream)[:2], trains=False)
+    model = parts.trained_on(first_of(stream)[:2], "test", trains=False)
     model.load(load_parameters(_stored(config).fetch(PARAMETERS)), only_model=True)
     return PointPredictor(model, stream)
+
+
+class _Run(PredictionRun):
+    """Counts data points."""
+
+    def _left_out(self) -> str:
+        said = self.ledger.records_per_epoch
+        return f"The test data is said to have {said} data points; it gave {said - self.left_out}."
 
 
 class PointPredictor(Predictor):

@@ -20,7 +20,7 @@ from elasticdl.errors import NotFound
 from elasticdl.experiments.components import Components
 from elasticdl.experiments.evaluation import evaluate
 from elasticdl.experiments.exporting import best_of, export
-from elasticdl.experiments.parts import Parts, first_of
+from elasticdl.experiments.parts import Parts, check_fits, first_of
 from elasticdl.experiments.project import Project
 from elasticdl.experiments.training import Training
 from elasticdl.reports.drawing import warm_up
@@ -81,7 +81,7 @@ class Session:
         self._overwrite = overwrite
         self._early: list[str] = []
         self._emit: Callable[..., None] | None = None
-        self.parts = Parts(components, few=few, warn=self.warn)
+        self.parts = Parts(components, few=few, warn=self.warn, is_hurried=interrupt.is_set)
         self.store = Checkpoints(self.directory.checkpoints, keep=self.config.checkpoints_to_keep)
         self._mlflow: MlflowSink | None = None
         self._training: Training | None = None
@@ -96,7 +96,9 @@ class Session:
     def _go(self, stages: Sequence[str]) -> None:
         trains = "train" in stages and (self._overwrite or not self.directory.is_exported)
         if trains:
-            self._prepare()  # all that can be wrong is found before anything is written
+            self._prepare(
+                "evaluate" in stages
+            )  # all that can be wrong is found before anything is written
         with (
             self.directory.kept(overwrite=self._overwrite),
             Journal(
@@ -168,8 +170,12 @@ class Session:
         )
         return [self._mlflow]
 
-    def _prepare(self) -> None:
+    def _prepare(self, evaluates: bool) -> None:
         self._training = Training(self)
+        if evaluates:  # what would be found after the last epoch is found before the first
+            self.components.evaluation_functions()
+            self.components.validation_index(self.parts.validation.num_points)
+            check_fits(self._training.model, self.parts.reported("test"))
 
     def _train(self, journal: Journal) -> None:
         assert self._training is not None
@@ -186,14 +192,16 @@ class Session:
             self.exported = self.directory.model
             return
         if self._best is None:
-            self._best = best_of(self.store, self.config, self.model)
+            self._best = best_of(self)
         self.exported = export(self, self._best)
 
     @property
     def model(self) -> TrainingModel:
         """The model, with the weights of its training or yet without."""
         if self._model is None:
-            self._model = self.parts.trained_on(first_of(self.parts.validation), trains=False)
+            self._model = self.parts.trained_on(
+                first_of(self.parts.validation), "validation", trains=False
+            )
         return self._model
 
     def _load_exported(self) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from upath import UPath
 
 from elasticdl.artifacts.experiment_directory import ExperimentDirectory
+from elasticdl.errors import InvalidValue
 from elasticdl.experiments.components import Components, load_components
 from elasticdl.experiments.config import load_config
 from elasticdl.experiments.estimator_session import EstimatorSession
@@ -29,6 +30,7 @@ from elasticdl.runtime.interrupt import Interrupt
 from elasticdl.runtime.result import Result
 from elasticdl.storage import is_local, place
 from elasticdl.tracking.mlflow import checked_address, default_tracking_uri
+from elasticdl.tracking.mlflow_address import shown
 
 __all__ = ["Experiment"]
 
@@ -70,7 +72,13 @@ class Experiment:
         self.project = Project.open(project_root, run_name, runs_dir)
         self.config = load_config(self.project.config_file, overrides)
         self._data_dir = None if data_dir is None else str(data_dir)
-        self._runs_dir = None if runs_dir is None else str(runs_dir)
+        self._overrides = tuple(overrides)
+        self._given = {
+            "data_dir": data_dir,
+            "runs_dir": runs_dir,
+            "eval_reports_dir": eval_reports_dir,
+            "mlflow_tracking_uri": shown(str(mlflow_tracking_uri)) if mlflow_tracking_uri else None,
+        }
         uri = str(mlflow_tracking_uri or default_tracking_uri(self.project.root))
         self.places = Places(
             directory=ExperimentDirectory(self.project.run_directory),
@@ -91,10 +99,12 @@ class Experiment:
 
     def export(self) -> Result:
         """Export the best epoch of what was trained."""
+        self._refuse_overwriting("export")
         return self._go("export", "export")
 
     def evaluate(self) -> Result:
         """Evaluate what was exported on the validation and the test data."""
+        self._refuse_overwriting("evaluate")
         return self._go("evaluate", "evaluate")
 
     def check(self) -> Result:
@@ -110,6 +120,13 @@ class Experiment:
             facts=tuple(facts),
             next_steps=(("run it", self._command()),),
         )
+
+    def _refuse_overwriting(self, stage: str) -> None:
+        if self._overwrite:
+            raise InvalidValue(
+                f"--overwrite begins a training anew and removes what there is, so there would be nothing to {stage}. "
+                "Leave it out: this stage writes its output anew in any case."
+            )
 
     def _load(self) -> Components:
         load_tensorflow()
@@ -182,9 +199,12 @@ class Experiment:
         words = ["elasticdl run", f"--run_name={shlex.quote(self.project.run_name)}"]
         if self.project.root != Path.cwd():
             words.append(f"--project_root={_quoted(self.project.root)}")
-        for name, value in (("data_dir", self._data_dir), ("runs_dir", self._runs_dir)):
+        for name, value in self._given.items():
             if value is not None:
-                words.append(f"--{name}={shlex.quote(value)}")
+                words.append(f"--{name}={shlex.quote(str(value))}")
+        words += [f"--set {shlex.quote(override)}" for override in self._overrides]
+        if self.places.mlflow is None:
+            words.append("--no_mlflow")
         return " ".join(words)
 
 

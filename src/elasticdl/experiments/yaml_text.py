@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
@@ -11,6 +10,8 @@ import yaml
 from elasticdl.errors import InvalidValue
 
 __all__ = ["dump_yaml", "parse_yaml"]
+
+MOST_VALUES = 200_000
 
 # PyYAML goes by YAML 1.1, for which `1e-4` and `1.5e3` are text. YAML 1.2 has them as numbers.
 _EXPONENT = re.compile(r"[-+]?(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9][0-9_]*)[eE][-+]?[0-9]+")
@@ -38,6 +39,18 @@ _Loader.add_implicit_resolver(  # type: ignore[no-untyped-call]
 )
 
 
+def _num_values(value: Any, most: int) -> int:
+    """How many values there are, written out; counts no further than `most`. An alias of itself is too deep."""
+    if not isinstance(value, dict | list):
+        return 1
+    count = 1
+    for inner in value.values() if isinstance(value, dict) else value:
+        if count >= most:
+            break
+        count += _num_values(inner, most - count)
+    return count
+
+
 def parse_yaml(text: bytes | str, what: str) -> Any:
     """The value of a YAML text.
 
@@ -50,9 +63,10 @@ def parse_yaml(text: bytes | str, what: str) -> Any:
     try:
         loader = _Loader(text)  # reads the beginning already
         value = loader.get_single_data()
-        json.dumps(
-            value, default=str, skipkeys=True
-        )  # notices an alias inside of what it stands for
+        if _num_values(value, MOST_VALUES) >= MOST_VALUES:
+            raise InvalidValue(
+                f"{what} has more than {MOST_VALUES:,} values, with what its aliases stand for. Make it smaller."
+            )
         return value
     except yaml.MarkedYAMLError as error:
         raise InvalidValue(f"{what} is not valid YAML{_place(error)}: {_words(error)}") from error

@@ -7,6 +7,7 @@ SIGTERM is what a cluster sends to a process whose machine it wants back, so it 
 from __future__ import annotations
 
 import os
+import select
 import signal
 import sys
 import threading
@@ -75,6 +76,12 @@ class Interrupt:
         while received := os.read(signals, 64):
             numbers = [byte for byte in received if byte in (signal.SIGINT, signal.SIGTERM)]
             count += len(numbers)
+            if count == 1 and not select.select([signals], [], [], GRACE_S)[0]:
+                print(
+                    "Stopping: waiting for the step that is being run, or for its data. Another Ctrl-C stops at once.",
+                    file=sys.stderr,
+                    flush=True,
+                )
             if count >= 2 and not self._ended.wait(GRACE_S):
                 print("Stopped while waiting for data.", file=sys.stderr, flush=True)
                 os._exit(128 + numbers[-1])
