@@ -6,10 +6,12 @@ import json
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from elasticdl.artifacts.message import decode, encode
 from elasticdl.cli.main import main
 
 from .conftest import Trained
@@ -47,6 +49,23 @@ def test_model_is_shown_as_json(trained: Trained, capsys: pytest.CaptureFixture[
     assert shown["job"]["model_params"] == "units=6, lr=0.02"
     assert shown["steps"] == 12
     assert shown["missing"] == []
+
+
+def test_export_of_an_experiment_is_shown_with_its_project_and_run(
+    copied: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = copied / "trained_model.pb"
+    metrics = {name: 0.5 for name in ("val_z", "loss", "b", "val_loss", "a", "mae")}
+    job = {"model": "Builder", "experiment": {"project": "digits", "run": "baseline"}}
+    message = decode(file.read_bytes(), "it")
+    file.write_bytes(encode(replace(message, model_def="", job=json.dumps(job), metrics=metrics)))
+    assert main(["model", "show", str(copied)]) == 0
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert "model Builder (project digits, run baseline)" in lines
+    first = lines.index("metric") + 1
+    assert [line.split()[0] for line in lines[first : first + 6]] == sorted(metrics)
+    assert main(["model", "show", str(copied), "--json"]) == 0
+    assert list(json.loads(capsys.readouterr().out)["metrics"]) == sorted(metrics)
 
 
 def test_file_that_is_gone_is_marked(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -107,6 +107,37 @@ def test_output_at_a_remote_address_holds_the_model(trained: Trained, tmp_path: 
     assert found.metrics["loss"] == pytest.approx(np.mean((model(x) - x[:, :1]) ** 2), rel=1e-5)
 
 
+class NoConfig(keras.Model):
+    """Keras cannot know what it was made of."""
+
+    def __init__(self, rule: Any) -> None:
+        super().__init__()
+        self.dense, self.rule = keras.layers.Dense(1), rule
+
+    def call(self, inputs: Any) -> Any:
+        return self.rule(self.dense(inputs))
+
+
+@pytest.mark.parametrize(
+    ("name", "last"), [("NoConfig", "serializable."), ("NoConfigButALongName", "...")]
+)
+def test_model_that_keras_cannot_save_is_told_with_the_whole_reason(
+    tmp_path: Path, name: str, last: str
+) -> None:
+    model = type(name, (NoConfig,), {})(tf.abs)
+    x = np.random.default_rng(0).random((40, 2))
+    run = tmp_path / "run"
+    elasticdl.train(model, (x, x[:, :1]), loss="mse", optimizer="sgd", output=str(run))
+    told = [e["message"] for e in read_events(run / "events.jsonl") if e["event"] == "warning"]
+    assert told == [
+        f"Keras cannot save the model as model.keras: Object {name} was created by passing "
+        "non-serializable argument values in `__init__()`, and therefore the object must override "
+        f"`get_config()` in order to be {last} Its class needs a get_config. "
+        "Its parameters are in params.safetensors."
+    ]
+    assert not (run / "model" / "model.keras").exists()
+
+
 def test_tensorflow_alone_runs_the_saved_model_as_the_model_does(trained: Trained) -> None:
     program = """
 import json, sys

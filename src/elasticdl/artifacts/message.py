@@ -84,7 +84,11 @@ def decode(data: bytes, where: str) -> TrainedModel:
             f"{where} is not the message of a trained model: it is damaged or of another kind. "
             "Copy the trained model again, or train it anew."
         ) from error
-    made: dict[str, Callable[[Any], Any]] = {"map": dict, "repeated": tuple}
+    # Protobuf hands out the entries of a map in another order in each process.
+    made: dict[str, Callable[[Any], Any]] = {
+        "map": lambda entries: dict(sorted(entries.items())),
+        "repeated": tuple,
+    }
     values: dict[str, Any] = {}
     for one in dataclasses.fields(TrainedModel):
         convert = made.get(one.metadata["kind"].split(" ")[0], lambda value: value)

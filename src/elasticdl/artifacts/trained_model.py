@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,6 +47,7 @@ SAVED_MODEL = "saved_model"
 SAVED_MODELS = (SAVED_MODEL, "savedmodel")
 """How the SavedModel's directory may be called: an experiment's export has the second."""
 ZOO = "zoo"
+MAX_REASON = 170
 
 
 @dataclass(frozen=True)
@@ -121,8 +123,21 @@ def _save_keras(model: keras.Model, path: Path) -> list[str]:
             model.save(path)
         except (NotImplementedError, TypeError, ValueError) as error:
             path.unlink(missing_ok=True)
-            why = reason(error).splitlines()[0]
+            needs = (
+                " Its class needs a get_config." if isinstance(error, NotImplementedError) else ""
+            )
             return [
-                f"Keras cannot save the model as {path.name}: {why}. Its parameters are in {PARAMETERS}."
+                f"Keras cannot save the model as {path.name}: {_short(reason(error))}.{needs} "
+                f"Its parameters are in {PARAMETERS}."
             ]
     return []
+
+
+def _short(text: str) -> str:
+    """One line, of whole sentences if one fits: Keras breaks its lines, and adds an example to copy."""
+    line = " ".join(text.split())
+    if len(line) <= MAX_REASON:
+        return line
+    if sentences := re.match(rf"(.{{1,{MAX_REASON}}})\.(?= )", line):
+        return sentences[1]
+    return f"{line[: MAX_REASON + 1].rpartition(' ')[0] or line[:MAX_REASON]} .."

@@ -81,16 +81,25 @@ def _text(stored: StoredModel) -> str:
 
 def _identity(stored: StoredModel) -> list[tuple[str, str]]:
     message = stored.message
-    named = message.model_def or f"{stored.job.get('model', '')} (given as a Python object)"
     return [
         ("trained model", str(stored.directory)),
-        ("model", named),
+        ("model", message.model_def or _origin(stored.job)),
         ("model parameters", message.model_def_params),
         ("variables", f"{stored.num_parameters:,} numbers" if stored.num_parameters else ""),
         ("version kept", message.chosen),
         ("trained for", f"{message.steps:,} steps"),
         ("made", message.created),
     ]
+
+
+def _origin(job: dict[str, Any]) -> str:
+    """Whose model it is, where no name of it was given."""
+    experiment = job.get("experiment")
+    if experiment:
+        whose = f"project {experiment['project']}, run {experiment['run']}"
+    else:
+        whose = "given as a Python object"
+    return f"{job.get('model', '')} ({whose})"
 
 
 def _training(stored: StoredModel) -> list[tuple[str, str]]:
