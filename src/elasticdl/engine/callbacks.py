@@ -74,7 +74,8 @@ class Callbacks:
     def epoch_end(self, epoch: int, logs: Mapping[str, float]) -> dict[str, float]:
         """Returns the numbers that the callbacks have put beside the logs, such as a learning rate."""
         told: dict[str, Any] = dict(logs)
-        self._list.on_epoch_end(epoch, told)
+        for callback in self._list.callbacks:  # Keras' list would hand them a copy
+            callback.on_epoch_end(epoch, told)
         return {n: float(v) for n, v in told.items() if n not in logs and isinstance(v, Real)}
 
     def steps_begin(self, step: int) -> None:
