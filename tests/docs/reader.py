@@ -12,6 +12,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -142,6 +143,9 @@ def _run(words: list[str]) -> int:
             return 0 if f"\n{target}:" in (ROOT / "Makefile").read_text() else 1
         case ["pip", "install", "-e", "."]:
             return 0 if (ROOT / "pyproject.toml").exists() else 1
+        case ["pip", "install", "-e", target] if target.startswith(".["):
+            project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+            return 0 if target[2:-1] in project["optional-dependencies"] else 1
         case ["pip", "install", package]:
             return 0 if importlib.util.find_spec(package) else 1
         case ["tensorboard", option] if option.startswith("--logdir="):
