@@ -132,9 +132,9 @@ def test_the_validation_index_is_one_id_a_data_point(load: Load, project: Path) 
 @pytest.mark.parametrize(
     ("returned", "names"),
     [
-        ('{"a": abs, "b": max}', ["a", "b"]),
-        ("[abs, max]", ["abs", "max"]),
-        ('[EvalFunc("a", abs), max]', ["a", "max"]),
+        ('{"a": min, "b": max}', ["a", "b"]),
+        ("[min, max]", ["min", "max"]),
+        ('[EvalFunc("a", min), max]', ["a", "max"]),
         ("None", None),
         ("{}", None),
     ],
@@ -406,7 +406,7 @@ def test_no_data_points_are_an_error(load: Load, count: int) -> None:
 @pytest.mark.parametrize("count", ["0", "-1", "n_data_points // 100"])
 def test_no_batches_are_an_error(load: Load, project: Path, count: str) -> None:
     change(project, "preprocessing.py", "-(-n_data_points // self.batch_size)", count)
-    with pytest.raises(ContractError, match=r"add_preprocess .* n_iter .* for 10 data points"):
+    with pytest.raises(ContractError, match=r"batchify .* n_iter .* for 10 data points"):
         load().training()
 
 
