@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from elasticdl.contract.spec import Spec
 from elasticdl.engine.copies import Copies
 from elasticdl.engine.explain import calling_loss, calling_metrics, calling_model
+from elasticdl.engine.fused import fuse_update
 from elasticdl.engine.inputs import Minibatch, bind_features, split_minibatch
 from elasticdl.engine.metrics import CompiledMetrics
 from elasticdl.engine.names import name_variables
@@ -65,7 +66,11 @@ class TrainingModel:
             )
         if trains:
             self._optimizer = self.model.optimizer
-            self._optimizer.build(self.model.trainable_variables)
+            self._build_optimizer()
+
+    def _build_optimizer(self) -> None:
+        self.optimizer.build(self.model.trainable_variables)
+        fuse_update(self.optimizer)
 
     def _compile(self) -> None:
         """Give Keras the optimizer and, when it is one of its own, the loss."""
@@ -75,7 +80,7 @@ class TrainingModel:
         if self._optimizer is not None:
             # With mixed precision Keras puts one that scales the loss around it.
             self._optimizer = self.model.optimizer
-            self._optimizer.build(self.model.trainable_variables)
+            self._build_optimizer()
 
     @property
     def optimizer(self) -> keras.optimizers.Optimizer:
