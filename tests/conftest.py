@@ -13,6 +13,8 @@ from elasticdl.quiet import load_tensorflow
 
 # Test modules import TensorFlow themselves: their subprocesses and they are to be as quiet as users'.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+if "PYTEST_XDIST_WORKER" in os.environ:  # as many processes as processors: each has one for itself
+    os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 
 pytest_plugins = ("object_stores",)
 

@@ -270,3 +270,19 @@ class Stuck(Generators):
                 time.sleep(1000)
             yield point
 """
+
+
+def test_data_that_takes_too_long_to_read_again_is_told(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from elasticdl.data import training_stream
+
+    run = write_run(project)
+    Experiment(project, "one", mlflow=False, log_level="WARNING").train()
+    monkeypatch.setattr(training_stream, "REPLAY_S", 0.0)
+    result = Experiment(
+        project, "one", mlflow=False, log_level="ERROR", overrides=["epochs=5"]
+    ).train()
+    assert result.steps == 35 and len(result.history["loss"]) == 5
+    messages = [e.get("message", "") for e in read_events(run / "events.jsonl")]
+    assert any("in the order of epoch 2" in message for message in messages)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import sys
 import warnings
@@ -87,6 +88,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return show(error, presentation)
     if code in (INTERRUPTED, PREEMPTED) and argv is None:
         _leave(code)
+    if argv is None:
+        gc.freeze()  # to look for garbage among all of TensorFlow's objects takes Python a second at its end
     return code or 0
 
 

@@ -36,8 +36,8 @@ class Checkpointer(Protocol):
     """Saves the state of a training at a step."""
 
     @property
-    def is_saving(self) -> bool:
-        """Whether the last one is still being written."""
+    def rests(self) -> bool:
+        """Whether another one would come too soon after the last."""
 
     def save(self, step: int, tensors: dict[str, Any], state: dict[str, Any]) -> None: ...
 
@@ -51,7 +51,7 @@ class Plan:
     evaluation_throttle_s: float = 0
     checkpoint_steps: int = 0
     checkpoint_each_epoch: bool = False
-    """But not while the last one is still being written: epochs may be shorter than that takes."""
+    """But not too soon after the last one: epochs may be as short as it takes to write one."""
     max_steps: int = 0
     log_steps: int = 100
 
@@ -161,7 +161,7 @@ class Trainer:
         if self._needs_evaluation:
             self._evaluate("epoch")
         self._end_epoch(epoch)
-        if self._plan.checkpoint_each_epoch and not self._checkpointer.is_saving:
+        if self._plan.checkpoint_each_epoch and not self._checkpointer.rests:
             self.save_checkpoint()
 
     def _may_end_epoch(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -20,6 +21,10 @@ from elasticdl.runtime.journal import Journal
 from elasticdl.storage import place
 
 __all__ = ["Run", "job_name"]
+
+
+SHARE = 9
+"""So many times as long as a checkpoint took, there is none for the mere end of an epoch."""
 
 
 class Run:
@@ -44,6 +49,7 @@ class Run:
         self._directory = directory
         self._store = store
         self._writing = Background()
+        self._rested = 0.0
         self._journal = journal
 
     def train(
@@ -119,9 +125,9 @@ class Run:
         self._journal.emit(event, **fields)
 
     @property
-    def is_saving(self) -> bool:
-        """Whether the last checkpoint is still being written."""
-        return self._writing.is_busy
+    def rests(self) -> bool:
+        """Whether it is too soon for another checkpoint: they are to take no more than a tenth of the time."""
+        return self._writing.is_busy or time.monotonic() < self._rested
 
     def save(self, step: int, tensors: dict[str, Any], state: dict[str, Any]) -> None:
         """A checkpoint: written in the background, told of when it is there."""
@@ -129,9 +135,13 @@ class Run:
         state = json.loads(json.dumps({**state, "seed": self._config.seed}))
         occasion = "steps" if self._config.checkpoint_steps else "epoch"
 
+        began = time.monotonic()
+
         def write() -> None:
             path = self._store.save(step, tensors, state)
             self._journal.emit("checkpoint", step=step, path=str(path), occasion=occasion)
+            now = time.monotonic()
+            self._rested = now + SHARE * (now - began)
 
         self._writing.submit(write)
 
