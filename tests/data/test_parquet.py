@@ -84,10 +84,13 @@ def test_column_has_the_documented_form(
     ids=str,
 )
 def test_missing_value_without_a_form_is_refused(type_: Any, values: Any, tmp_path: Path) -> None:
-    with pytest.raises(
-        DataError, match=r"row group 0, rows 0 to 1: column 'x' .* 1 missing values"
-    ):
+    with pytest.raises(DataError) as caught:
         column_of(tmp_path, values, type_)
+    # An older pyarrow cannot even read a list of fixed size that is missing.
+    whole = pa.types.is_fixed_size_list(type_) and None in values
+    old = whole and int(pa.__version__.split(".")[0]) <= 25
+    where = "after row 0: a list of fixed size" if old else "rows 0 to 1: column 'x'"
+    assert f"row group 0, {where}" in str(caught.value) and "missing values" in str(caught.value)
 
 
 @pytest.mark.parametrize(

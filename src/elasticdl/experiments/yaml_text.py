@@ -39,15 +39,17 @@ _Loader.add_implicit_resolver(  # type: ignore[no-untyped-call]
 )
 
 
-def _num_values(value: Any, most: int) -> int:
-    """How many values there are, written out; counts no further than `most`. An alias of itself is too deep."""
+def _num_values(value: Any, most: int, above: tuple[int, ...] = ()) -> int:
+    """How many values there are, written out; counts no further than `most`."""
     if not isinstance(value, dict | list):
         return 1
+    if id(value) in above:
+        raise ValueError("Circular reference, an alias inside of what it stands for")
     count = 1
     for inner in value.values() if isinstance(value, dict) else value:
         if count >= most:
             break
-        count += _num_values(inner, most - count)
+        count += _num_values(inner, most - count, (*above, id(value)))
     return count
 
 

@@ -133,6 +133,13 @@ def _stream(
                     yield {name: values_of(batch.column(name), name, where) for name in names}
                     row += batch.num_rows
         except (pa.ArrowInvalid, OSError) as e:
+            if "Expected all lists to be of size" in str(
+                e
+            ):  # pyarrow up to 25 on a list that is missing
+                raise DataError(
+                    f"{file.url}, row group {group}, after row {row}: a list of fixed size has missing values. "
+                    "Fill them in, or leave these rows out, before training."
+                ) from e
             raise _corrupt(file, f"row group {group} cannot be read after row {row}", e) from e
 
 
