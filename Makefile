@@ -17,9 +17,9 @@ demo: $(INSTALLED)
 	$(BIN)/elasticdl evaluate --trained_model=demo_run --data=$(DIGITS)/test
 	$(BIN)/elasticdl predict --trained_model=demo_run --data=$(DIGITS)/test --output=demo_predictions.csv --overwrite
 
-# A file of tests stays in one process, which makes what its tests share once.
+# A file of tests stays in one process, which makes what its tests share once. In their order: else the few slow ones come last.
 test: $(INSTALLED)
-	$(BIN)/pytest -n auto --maxprocesses=4 --dist loadfile
+	$(BIN)/pytest -n auto --maxprocesses=4 --dist loadfile --no-loadscope-reorder
 
 check: $(INSTALLED)
 	$(BIN)/ruff format --check .
