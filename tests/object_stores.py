@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
 import subprocess
 import sys
@@ -26,14 +28,14 @@ def free_port() -> int:
 def server(command: list[str], log: Path, ready: str) -> Iterator[None]:
     """A process that runs, from when its log says that it is ready."""
     with log.open("w") as file:
-        process = subprocess.Popen(command, stdout=file, stderr=file)
+        process = subprocess.Popen(command, stdout=file, stderr=file, start_new_session=True)
     try:
         while ready not in log.read_text():
             assert process.poll() is None, log.read_text()
             threading.Event().wait(0.05)
         yield
     finally:
-        process.kill()
+        os.killpg(process.pid, signal.SIGKILL)  # with all that it has started
         process.wait()
 
 
