@@ -23,7 +23,7 @@ from elasticdl.storage import place
 __all__ = ["Run", "job_name"]
 
 
-SHARE = 9
+SHARE = 29
 """So many times as long as a checkpoint took, there is none for the mere end of an epoch."""
 
 
@@ -126,7 +126,7 @@ class Run:
 
     @property
     def rests(self) -> bool:
-        """Whether it is too soon for another checkpoint: they are to take no more than a tenth of the time."""
+        """Whether it is too soon for another checkpoint: they are to take a thirtieth of the time at most."""
         return self._writing.is_busy or time.monotonic() < self._rested
 
     def save(self, step: int, tensors: dict[str, Any], state: dict[str, Any]) -> None:
