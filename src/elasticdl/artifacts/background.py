@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 __all__ = ["Background"]
 
-NICENESS = 10
+NICENESS = 19
 
 
 class Background:

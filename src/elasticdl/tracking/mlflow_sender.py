@@ -26,7 +26,7 @@ from elasticdl.tracking.mlflow_store import Store, prepare_environment
 
 __all__ = ["main"]
 
-NICE = 10
+NICE = 19
 RETRY_S = (2.0, 5.0, 10.0, 30.0)
 
 
