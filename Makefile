@@ -36,7 +36,7 @@ clean:
 $(INSTALLED): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "ElasticDL needs Python 3.11 or newer. Name one: make PYTHON=python3.12"; exit 1; }
-	@echo "Making $(VENV) and installing TensorFlow and the rest into it: this takes a minute or two, once."
+	@echo "Making $(VENV) and installing TensorFlow and the rest into it: this takes a few minutes, once."
 	@$(PYTHON) -m venv $(VENV) || \
 	  { echo "$(PYTHON) -m venv failed. On Debian and Ubuntu: apt install python3-venv"; exit 1; }
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
