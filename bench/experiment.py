@@ -34,7 +34,7 @@ HERE = Path(__file__).parent
 PARTS = {"train": 1000, "validation": 500, "test": 500}
 KINDS = {"tf_data": ("tf.data", 2.0), "python": ("Python generators", 1.5)}
 ROUNDS = 3
-LONG = 40
+LONG = 120
 EARLY, LATE = 5, 25
 SINGLE_POINTS = 60
 

@@ -29,7 +29,7 @@ from elasticdl.reports.write import write_reports
 from elasticdl.runtime.interrupt import Interrupt
 from elasticdl.runtime.journal import Journal
 from elasticdl.tracking.events import EventSink, read_events
-from elasticdl.tracking.mlflow import MlflowSink
+from elasticdl.tracking.mlflow import MlflowSender, MlflowSink
 
 __all__ = ["Places", "Session"]
 
@@ -62,6 +62,7 @@ class Session:
         overwrite: bool,
         log_level: str,
         interrupt: Interrupt,
+        sender: MlflowSender | None,
     ) -> None:
         self.status = "completed"
         self.steps = 0
@@ -83,6 +84,7 @@ class Session:
         self._emit: Callable[..., None] | None = None
         self.parts = Parts(components, few=few, warn=self.warn, is_hurried=interrupt.is_set)
         self.store = Checkpoints(self.directory.checkpoints, keep=self.config.checkpoints_to_keep)
+        self._sender = sender
         self._mlflow: MlflowSink | None = None
         self._training: Training | None = None
         self._best: Best | None = None
@@ -167,6 +169,7 @@ class Session:
             params=config | named,
             tags={"code dirty": str(version.dirty).lower()},
             warn=self.warn,
+            sender=self._sender,
         )
         return [self._mlflow]
 

@@ -29,7 +29,7 @@ from elasticdl.quiet import load_tensorflow
 from elasticdl.runtime.interrupt import Interrupt
 from elasticdl.runtime.result import Result
 from elasticdl.storage import is_local, place
-from elasticdl.tracking.mlflow import checked_address, default_tracking_uri
+from elasticdl.tracking.mlflow import MlflowSender, checked_address, default_tracking_uri
 from elasticdl.tracking.mlflow_address import shown
 
 __all__ = ["Experiment"]
@@ -134,7 +134,7 @@ class Experiment:
 
     def _go(self, command: str, *stages: str) -> Result:
         began = time.monotonic()
-        with self._somewhere() as places, Interrupt() as interrupt:
+        with self._somewhere() as places, Interrupt() as interrupt, self._sending() as sender:
             components = self._load()
             make = EstimatorSession if components.is_generic else Session
             session = make(
@@ -146,6 +146,7 @@ class Experiment:
                 overwrite=self._overwrite,
                 log_level=self._log_level,
                 interrupt=interrupt,
+                sender=sender,
             )
             session.go(stages)
         return Result(
@@ -175,6 +176,18 @@ class Experiment:
                 reports=place(here / REPORTS),
                 mlflow=f"sqlite:///{here}/mlflow.db" if self.places.mlflow else None,
             )
+
+    @contextlib.contextmanager
+    def _sending(self) -> Iterator[MlflowSender | None]:
+        """MLflow loads while TensorFlow does, and not in the first epochs' way."""
+        if self.places.mlflow is None:
+            yield None
+            return
+        sender = MlflowSender()
+        try:
+            yield sender
+        finally:
+            sender.end_unused()
 
     def _next_steps(self, session: Session) -> tuple[tuple[str, str], ...]:
         if self._few:

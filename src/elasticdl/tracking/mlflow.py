@@ -23,10 +23,52 @@ from elasticdl.storage import is_local
 from elasticdl.tracking.mlflow_address import checked_address, default_tracking_uri, shown
 from elasticdl.tracking.mlflow_state import Tracked
 
-__all__ = ["MlflowSink", "checked_address", "default_tracking_uri"]
+__all__ = ["MlflowSender", "MlflowSink", "checked_address", "default_tracking_uri"]
 
 SENDER = "elasticdl.tracking.mlflow_sender"
 TOLD = ("run_started", "epoch", "exported", "report", "run_ended")
+
+
+class MlflowSender:
+    """The process that sends. It loads MLflow, which takes seconds, from when it is made: make it early.
+
+    One that no sink took is to be ended with `end_unused`.
+    """
+
+    def __init__(self) -> None:
+        self.is_used = False
+        self.process: subprocess.Popen[bytes] | None = None
+        self.problem: str | None = None
+        if not _is_installed():
+            self.problem = (
+                "MLflow is not installed: nothing is sent to it. Install it with: "
+                "pip install 'elasticdl[mlflow]'"
+            )
+            return
+        try:
+            # A session of its own, so that Ctrl-C does not end it before the last word is sent; -P, so
+            # that it imports no file of the user's that is named like a package.
+            self.process = subprocess.Popen(
+                [sys.executable, "-P", "-m", SENDER],
+                bufsize=0,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except OSError as error:
+            self.problem = f"The process that sends to MLflow cannot be started: {error}."
+
+    def close(self) -> None:
+        """The last word: it sends what is left and ends."""
+        if self.process is not None and self.process.stdin is not None:
+            self.process.stdin.close()
+
+    def end_unused(self) -> None:
+        """End one that was never told what to track; any other ends by itself."""
+        if self.process is not None and not self.is_used:
+            self.process.kill()
+            self.process.communicate()
 
 
 class MlflowSink:
@@ -49,6 +91,7 @@ class MlflowSink:
         params: Mapping[str, str],
         tags: Mapping[str, str],
         warn: Callable[[str], None],
+        sender: MlflowSender | None = None,
     ) -> None:
         self.run_id: str | None = None
         self.run_url: str | None = None
@@ -66,7 +109,8 @@ class MlflowSink:
         )
         self._is_told = False
         self._has_ended = False
-        self._process: subprocess.Popen[bytes] | None = None
+        self._sender = sender or MlflowSender()
+        self._sender.is_used = True
         self._is_greeted = threading.Event()
         self._has_begun = threading.Event()
         self._thread = threading.Thread(target=self._run, name="mlflow", daemon=True)
@@ -82,8 +126,7 @@ class MlflowSink:
         self._has_begun.set()
         if self._is_greeted.wait(self.patience_s):
             self._say({"end": True})
-            if self._process is not None and self._process.stdin is not None:
-                self._process.stdin.close()
+            self._sender.close()
         self._thread.join(self.patience_s)
         if self._thread.is_alive():
             self._tell_once(
@@ -97,55 +140,35 @@ class MlflowSink:
 
     def _say(self, word: Mapping[str, Any]) -> None:
         """A word to the sender. It never waits: the sender reads the events in their file."""
-        stdin = self._process.stdin if self._process is not None else None
+        process = self._sender.process
+        stdin = process.stdin if process is not None else None
         if stdin is None or stdin.closed or not self._is_greeted.is_set():
             return
         with contextlib.suppress(OSError):  # the sender is gone: its thread tells of it
             stdin.write(json.dumps(word).encode() + b"\n")
 
     def _run(self) -> None:
-        """The sink's own thread: starts the sender and hears its answers, to its end."""
+        """The sink's own thread: greets the sender and hears its answers, to its end."""
+        process = self._sender.process
         try:
-            self._process = self._start()
-            if self._process is not None:
-                self._greet(self._process)
+            if process is not None:
+                self._greet(process)
         finally:
             self._is_greeted.set()
-        if self._process is None:
+        if process is None:
+            self._tell_once(self._sender.problem or "")
             return
         self._say({})  # of what happened before it was greeted
-        assert self._process.stdout is not None
-        with self._process.stdout as answers:
+        assert process.stdout is not None
+        with process.stdout as answers:
             for line in answers:
                 self._hear(json.loads(line))
-        code = self._process.wait()
+        code = process.wait()
         if not self._has_ended:
             self._tell_once(
                 f"The process that sends to MLflow has ended (exit code {code}). The training goes on. What "
                 f"was not sent is sent with the next run of {self._tracked.run_name}."
             )
-
-    def _start(self) -> subprocess.Popen[bytes] | None:
-        if not _is_installed():
-            self._tell_once(
-                "MLflow is not installed: nothing is sent to it. Install it with: "
-                "pip install 'elasticdl[mlflow]'"
-            )
-            return None
-        try:
-            # A session of its own, so that Ctrl-C does not end it before the last word is sent; -P, so
-            # that it imports no file of the user's that is named like a package.
-            return subprocess.Popen(
-                [sys.executable, "-P", "-m", SENDER],
-                bufsize=0,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-        except OSError as error:
-            self._tell_once(f"The process that sends to MLflow cannot be started: {error}.")
-            return None
 
     def _greet(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stdin is not None

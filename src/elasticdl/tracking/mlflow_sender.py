@@ -1,8 +1,8 @@
 """The process that sends to MLflow, so that a training need not wait: `python -m elasticdl.tracking.mlflow_sender`.
 
-On its stdin it is told, a JSON object a line, first what is tracked, then that there are new events, then that
-it is the end; when the training was killed its stdin just ends. On its stdout it answers with what it has
-done. It ends by itself.
+It loads MLflow first. On its stdin it is told, a JSON object a line, first what is tracked, then that there are new
+events, then that it is the end; when the training was killed its stdin just ends. On its stdout it answers with what
+it has done. It ends by itself.
 """
 
 from __future__ import annotations
@@ -22,20 +22,22 @@ from elasticdl.tracking.mlflow_address import hide_secrets, secrets_of
 from elasticdl.tracking.mlflow_reason import reason_of
 from elasticdl.tracking.mlflow_replay import Replay
 from elasticdl.tracking.mlflow_state import Tracked
-from elasticdl.tracking.mlflow_store import Store, prepare_environment
+from elasticdl.tracking.mlflow_store import Store, load_mlflow, log_in
 
 __all__ = ["main"]
 
 NICE = 19
+REST_S = 2.0
+"""Epochs may be shorter than a request is worth: what happens in this time is sent together."""
 RETRY_S = (2.0, 5.0, 10.0, 30.0)
 
 
 class _Answers:
     """Lines to the training's process, which may be gone; what MLflow says without anything secret."""
 
-    def __init__(self, secrets: list[str]) -> None:
+    def __init__(self, secrets: list[str], out: TextIO) -> None:
         self._secrets = secrets
-        self._out = _own_stdout()
+        self._out = out
 
     def tell(self, **fields: Any) -> None:
         with contextlib.suppress(OSError):
@@ -50,7 +52,7 @@ class _Session:
 
     def __init__(self, tracked: Tracked, answers: _Answers) -> None:
         self._tracked = tracked
-        self._address = prepare_environment(tracked.address)
+        self._address = log_in(tracked.address)
         self._answers = answers
         self._secrets = secrets_of(tracked.address)
         self._replay: Replay | None = None
@@ -58,9 +60,14 @@ class _Session:
         self._due = 0.0
 
     @property
-    def wait_s(self) -> float | None:
-        """Until the next attempt is due; None when nothing is left to send."""
-        return max(0.0, self._due - time.monotonic()) if self._failures else None
+    def has_failed(self) -> bool:
+        """Whether something is left to send that was tried."""
+        return self._failures > 0
+
+    @property
+    def wait_s(self) -> float:
+        """Until the next attempt is due."""
+        return max(0.0, self._due - time.monotonic())
 
     def attempt(self, *, is_end: bool) -> None:
         try:
@@ -75,6 +82,7 @@ class _Session:
             self._answers.quote("failing", reason_of(error, self._secrets))
             return
         self._failures = 0
+        self._due = time.monotonic() + REST_S
         self._answers.tell(run_id=self._replay.run_id, url=self._replay.url)
 
     def finish(self) -> None:
@@ -88,15 +96,20 @@ def main() -> None:
     os.nice(NICE)
     warnings.simplefilter("ignore")
     logging.disable(logging.CRITICAL)
-    tracked = Tracked.from_json(sys.stdin.readline())
-    session = _Session(tracked, _Answers(secrets_of(tracked.address)))
+    stdout = _own_stdout()
+    with contextlib.suppress(Exception):  # what is wrong with it is told when it is used
+        load_mlflow()
+    greeting = sys.stdin.readline()
+    if not greeting:
+        return
+    tracked = Tracked.from_json(greeting)
+    session = _Session(tracked, _Answers(secrets_of(tracked.address), stdout))
     words: queue.Queue[str] = queue.Queue()
     threading.Thread(target=_listen, args=(words,), daemon=True).start()
     is_end = False
     while not is_end:
-        is_end = _is_end(_all(words, session.wait_s))
-        if is_end or not session.wait_s:
-            session.attempt(is_end=is_end)
+        is_end = _is_end(words, session)
+        session.attempt(is_end=is_end)
     session.finish()
 
 
@@ -106,19 +119,18 @@ def _listen(words: queue.Queue[str]) -> None:
     words.put("")
 
 
-def _all(words: queue.Queue[str], wait_s: float | None) -> list[str]:
-    """All that was said since, after something was or the time is over."""
-    heard = []
-    try:
-        heard.append(words.get(timeout=wait_s))
-        while True:
-            heard.append(words.get_nowait())
-    except queue.Empty:
-        return heard
-
-
-def _is_end(heard: list[str]) -> bool:
-    return any(not line or json.loads(line).get("end") for line in heard)
+def _is_end(words: queue.Queue[str], session: _Session) -> bool:
+    """Whether it is the end; otherwise it is time for the next attempt, and there is something to send."""
+    has_news = session.has_failed
+    while not (has_news and not session.wait_s):
+        try:
+            line = words.get(timeout=session.wait_s if has_news else None)
+        except queue.Empty:
+            continue
+        if not line or json.loads(line).get("end"):
+            return True
+        has_news = True
+    return False
 
 
 def _own_stdout() -> TextIO:

@@ -22,24 +22,34 @@ from elasticdl.storage import is_local, storage_errors
 from elasticdl.tracking.mlflow_address import credentials, shown, sqlite_file
 from elasticdl.tracking.mlflow_records import Record, batches, cut, mended, mended_names
 
-__all__ = ["Store", "prepare_environment"]
+__all__ = ["Store", "load_mlflow", "log_in"]
 
 KEY_TAG = "elasticdl.key"
 MAX_METRICS = 1000
 _GONE = ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE")
 
 
-def prepare_environment(address: str) -> str:
-    """Have MLflow be quiet and quick to give up, and log in with what the address says. Before its import.
-
-    Returns the address to use: for a server without user and password, which then are in no message.
-    """
+def load_mlflow() -> None:
+    """Load it, quiet and quick to give up."""
     os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
     os.environ["MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT"] = "true"
     os.environ["MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR"] = "false"
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_TIMEOUT", "10")
     # A request that MLflow sends again by itself may make a second run. We send again ourselves.
     os.environ.setdefault("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
+    with _no_collections():
+        import mlflow.store.db.utils as database
+        import mlflow.tracking.client  # noqa: F401
+
+    # A database that is away is tried for minutes otherwise, and nobody is told.
+    database.MAX_RETRY_COUNT = 1
+
+
+def log_in(address: str) -> str:
+    """Log in with what the address says.
+
+    Returns the address to use: for a server without user and password, which then are in no message.
+    """
     if not address.startswith(("http://", "https://")):
         return address
     user, password = credentials(address)
@@ -55,11 +65,8 @@ class Store:
     def __init__(self, address: str) -> None:
         self._address = address
         with _no_collections(), _one_at_a_time(sqlite_file(address)):
-            import mlflow.store.db.utils as database
             from mlflow.tracking import MlflowClient
 
-            # A database that is away is tried for minutes otherwise, and nobody is told.
-            database.MAX_RETRY_COUNT = 1
             self._client: Any = MlflowClient(tracking_uri=address)
 
     def experiment(self, name: str) -> tuple[str, bool]:
