@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from elasticdl.tracking.events import read_events
+from elasticdl.tracking.mlflow import MlflowSender
 from elasticdl.tracking.mlflow_reason import reason_of
 
 from .conftest import Project
@@ -46,10 +47,11 @@ def test_missing_mlflow_is_told_once_with_its_pip_line(
 
 
 def test_sender_that_dies_is_told_once_and_the_run_goes_on(project: Project, until: Until) -> None:
-    events, sink = project.sink()
+    sender = MlflowSender()
+    events, _ = project.sink(sender=sender)
     events.emit("run_started", command="train", step=0)
-    process = until(lambda: sink._process)
-    os.kill(process.pid, signal.SIGKILL)
+    assert sender.process is not None
+    os.kill(sender.process.pid, signal.SIGKILL)
     until(lambda: project.told)
     events.emit("epoch", epoch=0, step=10, loss=1.0)
     events.emit("run_ended", status="completed")
@@ -57,6 +59,13 @@ def test_sender_that_dies_is_told_once_and_the_run_goes_on(project: Project, unt
     (told,) = project.told
     assert "next run of first" in told
     assert project.losses(project.run({1: 0.5}, step=10).run_id) == [(0, 1.0), (1, 0.5)]
+
+
+def test_sender_without_a_run_can_be_ended() -> None:
+    sender = MlflowSender()
+    sender.end_unused()
+    assert sender.process is not None
+    assert sender.process.poll() == -signal.SIGKILL
 
 
 def test_close_waits_no_longer_than_its_limit(
