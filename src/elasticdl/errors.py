@@ -9,6 +9,7 @@
     │   ├── OutputExists (FileExistsError) an output that would be overwritten
     │   ├── MissingPackage (ImportError)   an optional package, with its pip line
     │   ├── ContractError (TypeError)      a model file that breaks the contract
+    │   ├── StatementError (ValueError)    a SQL statement, with the place in it
     │   └── DataError (ValueError)         records that are empty, missing or of the wrong form
     │       └── CorruptData                bytes that fail their checksum or end too early
     └── RunError                       what failed while running         exit code 1
@@ -37,6 +38,7 @@ __all__ = [
     "NotFound",
     "OutputExists",
     "RunError",
+    "StatementError",
     "StorageFailure",
     "UnknownKey",
     "UnknownName",
@@ -89,6 +91,19 @@ class MissingPackage(UserError, ImportError):
 
 class ContractError(UserError, TypeError):
     """A model file that breaks the contract."""
+
+
+class StatementError(UserError, ValueError):
+    """A SQL statement that cannot be run.
+
+    Attributes:
+      message: what is wrong and what to do.
+      start, end: the place in the text, in characters; both None when there is none.
+    """
+
+    def __init__(self, message: str, start: int | None = None, end: int | None = None) -> None:
+        super().__init__(message)
+        self.message, self.start, self.end = message, start, end
 
 
 class DataError(UserError, ValueError):
