@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -42,6 +43,8 @@ def load_spec(
     model_zoo: str | os.PathLike[str] | None = None,
     model_params: Mapping[str, Any] | None = None,
     training: bool = True,
+    defaults: Mapping[str, Any] | None = None,
+    offers: Mapping[str, Any] | None = None,
     **overrides: Any,
 ) -> Spec:
     """Turn a user's model into a Spec.
@@ -52,6 +55,8 @@ def load_spec(
       model_zoo: the directory of dotted names, or its Git address; the working directory by default.
       model_params: keywords for the factory, class or spec; a learning rate reaches the optimizer.
       training: False where the loss and the optimizer are not needed, and may be missing.
+      defaults: by the names of the overrides, what is used where the model brings nothing.
+      offers: more keywords, for a model that names them among its parameters.
       overrides: `dataset_fn`, `loss`, `optimizer`, `eval_metrics_fn`, `callbacks`,
         `custom_data_reader`, `prediction_outputs_processor`: None, a dotted name in the zoo, a name
         in the model's file, or an object.
@@ -68,7 +73,8 @@ def load_spec(
         if name not in OVERRIDES:
             raise InvalidValue(f"load_spec has no argument {name!r}. {nearest(name, OVERRIDES)}")
     try:
-        return _load(model, _LazyZoo(model_zoo), dict(model_params or {}), overrides, training)
+        zoo, params = _LazyZoo(model_zoo), dict(model_params or {})
+        return _load(model, zoo, params, overrides, defaults or {}, offers or {}, training)
     except ElasticDLError:
         raise
     except Exception as error:
@@ -111,10 +117,19 @@ class _Target:
 
 
 def _load(
-    model: Any, zoo: _LazyZoo, params: dict[str, Any], overrides: Mapping[str, Any], training: bool
+    model: Any,
+    zoo: _LazyZoo,
+    params: dict[str, Any],
+    overrides: Mapping[str, Any],
+    defaults: Mapping[str, Any],
+    offers: Mapping[str, Any],
+    training: bool,
 ) -> Spec:
     target = _target(model, zoo)
+    params = _accepted(target.value, offers) | params
     pieces = _pieces(target, params)
+    missing = {part: one for part, one in defaults.items() if getattr(pieces, part) is None}
+    pieces = dataclasses.replace(pieces, **missing)
     given = {
         part: _resolve(part, value, target, zoo)
         for part, value in overrides.items()
@@ -122,6 +137,12 @@ def _load(
     }
     spec = assemble(dataclasses.replace(pieces, **given), zoo.files, training=training)
     return dataclasses.replace(spec, zoo=zoo.root)
+
+
+def _accepted(model: Any, offers: Mapping[str, Any]) -> dict[str, Any]:
+    if not offers or not callable(model):
+        return {}
+    return {name: offers[name] for name in inspect.signature(model).parameters if name in offers}
 
 
 def _target(model: Any, zoo: _LazyZoo) -> _Target:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -57,7 +57,7 @@ class Minibatches:
         with warnings.catch_warnings():
             # That a map inherits the run's seed is what we want.
             warnings.filterwarnings("ignore", message="Seed .* from outer graph")
-            dataset = self._unseeded(shard, start, end)
+            dataset = self._unseeded(shard, start, end, seed)
         if not tf.executing_eagerly():
             graph = tf.compat.v1.get_default_graph()
             _refuse_cache_files(graph)
@@ -69,10 +69,19 @@ class Minibatches:
             _refuse_shuffles(dataset)
         return dataset
 
-    def _unseeded(self, shard: tf.Tensor, start: tf.Tensor, end: tf.Tensor) -> tf.data.Dataset:
+    def _unseeded(
+        self, shard: tf.Tensor, start: tf.Tensor, end: tf.Tensor, seed: tf.Tensor
+    ) -> tf.data.Dataset:
         if isinstance(self._source, ArraySource) and isinstance(self._batches, PlainBatches):
             sliced = _sliced_batches(self._source, start, end, self._batch_size)
             return self._batches.finish(sliced, self._mode)
+        if hasattr(self._batches, "from_chunks") and isinstance(self._source.structure, Mapping):
+            # Of tables: a record by itself is never needed.
+            chunks = self._chunked(shard, start, end)
+            tables: tf.data.Dataset = self._batches.from_chunks(
+                chunks, self._mode, self._batch_size, seed
+            )
+            return tables
         records = self._records(shard, start, end)
         return self._batches(
             records, self._mode, self._source.metadata, self._batch_size, ragged=self.ragged
@@ -85,13 +94,18 @@ class Minibatches:
             return tf.data.Dataset.from_tensor_slices(
                 tf.nest.map_structure(lambda t: t[start:end], self._source.tensors)
             )
+        return self._chunked(shard, start, end).unbatch()
+
+    def _chunked(self, shard: tf.Tensor, start: tf.Tensor, end: tf.Tensor) -> tf.data.Dataset:
+        import tensorflow as tf
+
         signature = tf.nest.map_structure(
             lambda s: tf.TensorSpec([None, *s.shape], _tensor_type(s)), self._source.structure
         )
         chunks = tf.data.Dataset.from_generator(
             self._chunks, output_signature=signature, args=(shard, start, end)
         )
-        return chunks.prefetch(2).unbatch()
+        return chunks.prefetch(2)
 
     def _chunks(self, shard: Any, start: Any, end: Any) -> Iterator[Any]:
         try:

@@ -41,6 +41,7 @@ _KNOWN = (
     _RECORDIO,
     Format("CSV", f"{_READERS}.csv:open_csv", r"\.(csv|tsv)(\.gz)?$"),
     Format("TFRecord", f"{_READERS}.tfrecord:open_tfrecord", r"\.tfrecords?(-\d+-of-\d+)?(\.gz)?$"),
+    Format("Arrow", f"{_READERS}.arrow:open_arrow", r"\.(arrow|feather|ipc)$"),
     Format(
         "Parquet",
         f"{_READERS}.parquet:open_parquet",

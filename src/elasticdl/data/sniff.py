@@ -18,6 +18,8 @@ def sniff(head: bytes) -> str | None:
     """The name of the format that starts like this, `gzip`, or None if nothing is certain."""
     if head.startswith(b"PAR1"):
         return "Parquet"
+    if head.startswith(b"ARROW1"):
+        return "Arrow"
     if head.startswith(_RECORDIO):
         return "RecordIO"
     if head.startswith(b"\x1f\x8b"):

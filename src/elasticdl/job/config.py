@@ -116,7 +116,6 @@ class JobConfig:
         None,
         "A trained model: the `--output` of a training, a Keras file or a SavedModel.",
         group="Model",
-        commands=("evaluate", "predict"),
     )
     trust: bool = _option(
         False,
@@ -169,6 +168,12 @@ class JobConfig:
         "Parameters for the reader: `columns=['a', 'b']; sep=','`.",
         group="Data",
         type="params",
+    )
+    feature_plan: dict[str, Any] | None = _option(
+        None,
+        "How the columns of a table become features (`tabular.plan`): what SQL trains with.",
+        group="Data",
+        commands=(),  # for no command line: it is made of the data
     )
     minibatch_size: int = _option(
         64, "Records in a minibatch.", group="Data", type="int", minimum=1
@@ -371,6 +376,7 @@ _HELP = {
         "output",
     ): "Where predictions go: a file (.parquet, .csv, .jsonl, .recordio, .tfrecord) "
     "or a directory.",
+    ("train", "trained_model"): "Start from the weights of a trained model: the `--output` of a training.",
     ("predict", "resume"): "Go on with the parts that are in --output.",
 }
 """Where an option means something else for a command."""

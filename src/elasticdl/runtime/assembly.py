@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from elasticdl.contract.load import load_spec
 from elasticdl.contract.mode import Mode
 from elasticdl.contract.pieces import OVERRIDES
 from elasticdl.contract.spec import Spec
+from elasticdl.contract.tables import load_table_spec
 from elasticdl.data.ledger import Ledger
 from elasticdl.data.pipeline import Pipeline
 from elasticdl.data.registry import open_source
@@ -31,6 +33,7 @@ from elasticdl.job.config import JobConfig
 from elasticdl.quiet import load_tensorflow
 from elasticdl.runtime.debug import debugging
 from elasticdl.storage import place
+from elasticdl.tabular.plan import FeaturePlan
 
 __all__ = [
     "check_given",
@@ -72,13 +75,16 @@ def started(config: JobConfig) -> Iterator[None]:
 
 def load(config: JobConfig, objects: Mapping[str, Any]) -> Spec:
     """What the user wrote. `objects` are real ones in the place of the config's names."""
-    return load_spec(
-        _model(config, objects),
-        model_zoo=config.model_zoo,
-        model_params=config.model_params,
-        training=config.command == "train",
+    given: dict[str, Any] = {
+        "model_zoo": config.model_zoo,
+        "model_params": config.model_params,
+        "training": config.command == "train",
         **{name: objects.get(name, getattr(config, name)) for name in OVERRIDES},
-    )
+    }
+    if config.feature_plan is not None:
+        plan = FeaturePlan.from_json(config.feature_plan)
+        return load_table_spec(_model(config, objects), plan, **given)
+    return load_spec(_model(config, objects), **given)
 
 
 def _model(config: JobConfig, objects: Mapping[str, Any]) -> Any:
@@ -98,10 +104,22 @@ def open_data(
         return None
     return open_source(
         data,
-        config.data_reader_params,
+        _reader_params(config, name),
         custom_reader=spec.data_reader,
         records_per_task=config.minibatch_size * config.num_minibatches_per_task,
     )
+
+
+def _reader_params(config: JobConfig, name: str) -> Mapping[str, Any]:
+    """The parameters that were given; to the files that a table was spooled to, the plan says what is read."""
+    params = config.data_reader_params
+    if config.feature_plan is None or not str(getattr(config, name)).endswith(".arrow"):
+        return params
+    plan = FeaturePlan.from_json(config.feature_plan)
+    wants_label = name != "prediction_data" and plan.label is not None
+    columns = [asdict(column) for column in (*plan.columns, *plan.label_columns[:wants_label])]
+    order = {"order_seed": config.seed} if name == "training_data" else {}
+    return {"table": columns, **order, **params}
 
 
 @contextlib.contextmanager

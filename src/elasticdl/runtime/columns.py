@@ -66,6 +66,8 @@ def open_like_training(
       objects: real objects in the place of the config's names.
       trained: the columns that the model was trained on.
     """
+    if config.feature_plan is not None:  # which says what is read, and of what is missing
+        return _required(assembly.open_data(config, spec, name, objects))
     in_memory = name in objects and not _is_path(objects[name])
     if not trained.row or in_memory or spec.data_reader is not None:
         return _required(assembly.open_data(config, spec, name, objects))

@@ -44,6 +44,7 @@ _OF_THE_MODEL = (
     "eval_metrics_fn",
     "custom_data_reader",
     "prediction_outputs_processor",
+    "feature_plan",
     "data_reader_params",
 )
 """The options that say what a model is and how it reads its records."""

@@ -11,6 +11,7 @@ import select
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -25,9 +26,13 @@ class Interrupt:
 
     It is entered around everything and listens from the first step on: while a model is loaded a signal
     stops at once, as ever; and letting go of a reader that is stuck can be ended by a second one.
+
+    Args:
+      is_cancelled: another way to be asked to stop, for who runs jobs in threads.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, is_cancelled: Callable[[], bool] | None = None) -> None:
+        self._is_cancelled = is_cancelled or (lambda: False)
         self._received: int | None = None
         self._ended = threading.Event()
         self._previous: dict[int, Any] = {}
@@ -35,7 +40,7 @@ class Interrupt:
         self._previous_wakeup = -1
 
     def is_set(self) -> bool:
-        return self._received is not None
+        return self._received is not None or self._is_cancelled()
 
     @property
     def status(self) -> str:

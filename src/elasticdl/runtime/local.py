@@ -30,10 +30,11 @@ from elasticdl.runtime.journal import Journal
 from elasticdl.runtime.next_steps import next_steps
 from elasticdl.runtime.result import Result
 from elasticdl.runtime.run import Run, job_name
+from elasticdl.runtime.standard_input import with_schema
 from elasticdl.runtime.trained import TrainedModels
 from elasticdl.storage import place
 from elasticdl.tracking.console import make_progress
-from elasticdl.tracking.events import Events
+from elasticdl.tracking.events import Events, EventSink
 
 __all__ = ["evaluate", "train"]
 
@@ -50,7 +51,11 @@ def train(config: JobConfig, objects: Mapping[str, Any]) -> Result:
     if config.checkpoint_dir and not config.resume and not config.overwrite:
         store.check_empty()
     assembly.check_given(config, objects, "training_data")
-    with Interrupt() as interrupt, assembly.started(config):
+    asked = config.to_json()
+    if config.trained_model:
+        config = earlier.with_zoo(earlier.as_trained(config, objects))
+    config = with_schema(config, objects)
+    with Interrupt(objects.get("is_cancelled")) as interrupt, assembly.started(config):
         spec = assembly.load(config, objects)
         source = assembly.open_data(config, spec, "training_data", objects)
         assert source is not None
@@ -77,8 +82,8 @@ def train(config: JobConfig, objects: Mapping[str, Any]) -> Result:
             )
             with (
                 assembly.make_evaluator(config, training, validation, best) as evaluator,
-                directory.held(resume=config.resume, job=config.to_json()),
-                _journal(config, directory) as journal,
+                directory.held(resume=config.resume, job=asked),
+                _journal(config, directory, objects.get("listener")) as journal,
                 Run(config, directory, store, interrupt, journal) as run,
             ):
                 trainer = Trainer(
@@ -119,7 +124,7 @@ def evaluate(config: JobConfig, objects: Mapping[str, Any]) -> Result:
     began = time.monotonic()
     columns = trained_columns(config, with_labels=True)
     config = earlier.with_zoo(earlier.as_trained(config, objects))
-    config = replace(config, seed=config.seed or 0)
+    config = with_schema(replace(config, seed=config.seed or 0), objects)
     assembly.check_given(config, objects, "validation_data")
     with assembly.started(config):
         spec = assembly.load(config, objects)
@@ -139,9 +144,12 @@ def evaluate(config: JobConfig, objects: Mapping[str, Any]) -> Result:
     )
 
 
-def _journal(config: JobConfig, directory: RunDirectory) -> Journal:
+def _journal(
+    config: JobConfig, directory: RunDirectory, listener: EventSink | None = None
+) -> Journal:
     curves = place(config.tensorboard_log_dir or directory.tensorboard)
-    return Journal(directory.events, curves, config.log_level)
+    more = [] if listener is None else [listener]
+    return Journal(directory.events, curves, config.log_level, lambda file: more)
 
 
 def _evaluate(config: JobConfig, evaluator: Evaluator) -> Evaluation:

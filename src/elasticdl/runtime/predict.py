@@ -27,6 +27,7 @@ from elasticdl.runtime.predict_inputs import data_files, from_anywhere, refuse_i
 from elasticdl.runtime.predict_job import fingerprint, open_output, resumed
 from elasticdl.runtime.predict_sinks import FileSink, MemorySink, ProcessorSink, Sink
 from elasticdl.runtime.result import Result
+from elasticdl.runtime.standard_input import with_schema
 from elasticdl.tracking.console import make_progress
 from elasticdl.tracking.events import Events
 
@@ -53,7 +54,7 @@ def predict(config: JobConfig, objects: Mapping[str, Any], *, collect: bool = Fa
         refuse_inputs(config, objects, output.files, files)
     read = stamp(files)
     config, columns = _prepared(config, objects)
-    with Interrupt() as interrupt, assembly.started(config):
+    with Interrupt(objects.get("is_cancelled")) as interrupt, assembly.started(config):
         _check_weights(config, objects)
         spec = assembly.load(config, objects)
         _check_goal(config, spec.prediction_processor is not None, collect)
@@ -97,7 +98,7 @@ def _prepared(config: JobConfig, objects: Mapping[str, Any]) -> tuple[JobConfig,
         )
     columns = trained_columns(config, with_labels=False)
     config = earlier.with_zoo(earlier.as_trained(config, objects))
-    config = replace(config, seed=config.seed or 0)
+    config = with_schema(replace(config, seed=config.seed or 0), objects)
     assembly.check_given(config, objects, "prediction_data")
     return config, columns
 

@@ -141,6 +141,8 @@ class TrainedModels:
 
     def _find_needed(self) -> list[str]:
         """At the end, where the user's code may draw random numbers and no step depends on them any more."""
+        if self._config.feature_plan is not None:
+            return []  # the plan knows them
         if self._config.debug or self._source is None:
             return []  # whoever debugs would stop in their function again and again
         assert self._config.seed is not None
@@ -166,6 +168,7 @@ class TrainedModels:
         self, job: dict[str, Any], metrics: Mapping[str, float], steps: int, chosen: str
     ) -> TrainedModel:
         config, names = self._config, self._training.spec.names
+        plan = config.feature_plan
         now = datetime.now(UTC).isoformat(timespec="seconds")
         return TrainedModel(
             model_def=config.model_def or "",
@@ -180,14 +183,20 @@ class TrainedModels:
             steps=steps,
             created=now.replace("+00:00", "Z"),
             chosen=chosen,
-            columns=(self._source.metadata.column_names if self._source else None) or (),
-            needed_columns=self._needed.columns,
+            columns=_names_of(plan) if plan is not None else self._columns,
+            needed_columns=self._needed.columns if plan is None else _names_of(plan),
             row_columns=self._needed.row,
         )
+
+    @property
+    def _columns(self) -> tuple[str, ...]:
+        return (self._source.metadata.column_names if self._source else None) or ()
 
     def _job(self) -> tuple[dict[str, Any], list[str]]:
         """The options, parameters as they are written on a command line; and which cannot be."""
         job: dict[str, Any] = {"model": self._training.spec.name, "objects": self._objects}
+        if self._config.feature_plan is not None:
+            job["feature_plan"] = self._config.feature_plan
         job |= self._more_about
         remarks = []
         for name in _OF_THE_JOB:
@@ -234,6 +243,10 @@ def _features(element: Any, element_spec: Any) -> Any:
         return fallback if spec.shape.rank is None else spec
 
     return tf.nest.map_structure(choose, known, seen)
+
+
+def _names_of(plan: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(column["name"] for column in plan["columns"])
 
 
 def _written(params: Mapping[str, Any]) -> str:

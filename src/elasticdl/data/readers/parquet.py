@@ -32,7 +32,7 @@ from elasticdl.data.readers.columns import check_columns, locate
 from elasticdl.data.source import BYTES, ArraySpec, Chunk, Metadata
 from elasticdl.errors import CorruptData, DataError, reason
 
-__all__ = ["look_into_parquet", "open_parquet"]
+__all__ = ["array_spec", "look_into_parquet", "open_parquet", "values_of"]
 
 _BUFFER_BYTES = 256 << 10
 
@@ -61,7 +61,7 @@ def _open(files: Sequence[File], columns: Sequence[str] | None, *, look: bool) -
     for footer in footers[1:]:
         _check_same(footers[0], types, footer)
     url = footers[0].file.url
-    structure = {n: BYTES if look else _spec(n, type_, url) for n, type_ in types.items()}
+    structure = {n: BYTES if look else array_spec(n, type_, url) for n, type_ in types.items()}
     pool = CursorPool()
     shards = [shard for footer in footers for shard in _shards(footer, names, pool, look)]
     if not shards:
@@ -120,7 +120,7 @@ def _stream(
     file: File, group: int, names: Sequence[str], batch_size: int, look: bool
 ) -> Generator[Chunk, None, None]:
     """The chunks of a row group; without `pre_buffer` its pages are read as they are needed."""
-    row, values_of = 0, _shown_values if look else _values
+    row, values = 0, _shown_values if look else values_of
     with file.open() as handle:
         try:
             with pq.ParquetFile(handle, pre_buffer=False, buffer_size=_BUFFER_BYTES) as parquet:
@@ -130,7 +130,7 @@ def _stream(
                 for batch in batches:
                     rows = f"rows {row} to {row + batch.num_rows - 1}"
                     where = f"{file.url}, row group {group}, {rows}"
-                    yield {name: values_of(batch.column(name), name, where) for name in names}
+                    yield {name: values(batch.column(name), name, where) for name in names}
                     row += batch.num_rows
         except (pa.ArrowInvalid, OSError) as e:
             if "Expected all lists to be of size" in str(
@@ -150,11 +150,12 @@ def _corrupt(file: File, what: str, error: Exception) -> CorruptData:
     )
 
 
-def _spec(name: str, type_: Any, url: str) -> ArraySpec:
+def array_spec(name: str, type_: Any, url: str) -> ArraySpec:
+    """The form of a column's values, as the module's table says."""
     if pa.types.is_fixed_size_list(type_) and _is_number(type_.value_type):
         return ArraySpec(np.dtype(type_.value_type.to_pandas_dtype()), (type_.list_size,))
     if pa.types.is_dictionary(type_):
-        return _spec(name, type_.value_type, url)
+        return array_spec(name, type_.value_type, url)
     if _is_bytes(type_):
         return BYTES
     if pa.types.is_temporal(type_) and not pa.types.is_interval(type_):
@@ -169,11 +170,11 @@ def _spec(name: str, type_: Any, url: str) -> ArraySpec:
     )
 
 
-def _values(column: Any, name: str, where: str) -> NDArray[Any]:
+def values_of(column: Any, name: str, where: str) -> NDArray[Any]:
     """A column of a batch as numpy, in the form that the module's table says."""
     type_ = column.type
     if pa.types.is_dictionary(type_):
-        return _values(column.dictionary_decode(), name, where)
+        return values_of(column.dictionary_decode(), name, where)
     if _is_bytes(type_):
         kind = pa.large_binary() if "large" in str(type_) else pa.binary()
         return _numpy(pc.fill_null(column.cast(kind), b""))
@@ -185,7 +186,7 @@ def _values(column: Any, name: str, where: str) -> NDArray[Any]:
             "Fill them when the file is written, or leave the column out with columns=[...]."
         )
     if pa.types.is_fixed_size_list(type_):
-        return _values(column.flatten(), name, where).reshape(len(column), type_.list_size)
+        return values_of(column.flatten(), name, where).reshape(len(column), type_.list_size)
     if pa.types.is_temporal(type_):
         return _numpy(column.cast(_integer_of(type_)).cast(pa.int64()))
     return _numpy(column)
@@ -193,8 +194,8 @@ def _values(column: Any, name: str, where: str) -> NDArray[Any]:
 
 def _shown_values(column: Any, name: str, where: str) -> NDArray[Any]:
     try:
-        _spec(name, column.type, where)
-        return _values(column, name, where)
+        array_spec(name, column.type, where)
+        return values_of(column, name, where)
     except DataError:
         shown = np.empty(len(column), dtype=object)
         for i, value in enumerate(column.to_pylist()):  # as a whole, lists would make a matrix
