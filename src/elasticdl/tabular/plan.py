@@ -59,6 +59,7 @@ class Label:
       dtype: of the column as it is read: float32, int64 or string.
       classes: of a classification, its values in the order of the model's outputs: all str, int, float or bool.
       source: what the database calls its type.
+      mean, std: of a regression, in the rows of the training.
     """
 
     name: str
@@ -66,20 +67,30 @@ class Label:
     dtype: str
     classes: tuple[str | int | float | bool, ...] = ()
     source: str = ""
+    mean: float = 0.0
+    std: float = 1.0
 
 
 @dataclass(frozen=True)
 class FeaturePlan:
-    """The columns that are read, the features that they become, and the label."""
+    """The columns that are read, the features that they become, the label, and what a person should know."""
 
     columns: tuple[Column, ...]
     features: tuple[Feature, ...]
     label: Label | None = None
+    remarks: tuple[str, ...] = ()
 
     @property
     def targets(self) -> tuple[str | None, ...]:
         """The inputs of the model, in order."""
         return tuple(dict.fromkeys(feature.target for feature in self.features))
+
+    @property
+    def label_columns(self) -> tuple[Column, ...]:
+        """The label as a column that is read: one, or none."""
+        if self.label is None:
+            return ()
+        return (Column(self.label.name, self.label.dtype, self.label.source),)
 
     def column(self, name: str) -> Column:
         return next(column for column in self.columns if column.name == name)
@@ -97,6 +108,7 @@ class FeaturePlan:
                 for feature in _maps(values["features"])
             ),
             label=Label(**{**label, "classes": tuple(label["classes"])}) if label else None,
+            remarks=tuple(values.get("remarks", ())),
         )
 
 
