@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-BENCHMARKS = ("train", "predict", "experiment", "checkpoint", "read", "memory", "startup")
+BENCHMARKS = ("train", "predict", "experiment", "sql", "checkpoint", "read", "memory", "startup")
 
 
 def run(name: str) -> list[dict]:

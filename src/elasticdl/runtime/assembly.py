@@ -119,7 +119,7 @@ def _reader_params(config: JobConfig, name: str) -> Mapping[str, Any]:
     wants_label = name != "prediction_data" and plan.label is not None
     columns = [asdict(column) for column in (*plan.columns, *plan.label_columns[:wants_label])]
     order = {"order_seed": config.seed} if name == "training_data" else {}
-    return {"table": columns, **order, **params}
+    return {"table": columns, "short_names": True, **order, **params}
 
 
 @contextlib.contextmanager

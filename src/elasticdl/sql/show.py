@@ -36,7 +36,7 @@ def show_models(context: Context, statement: ShowModels) -> Outcome:
     table = pa.table(
         {key: pa.array(values, types.get(key, pa.string())) for key, values in columns.items()}
     )
-    return Outcome(statement, Rows.of(table), f"{len(names)} models in {context.registry.root}.")
+    return Outcome(statement, Rows.of(table), f"{_count(len(names))} in {context.registry.root}.")
 
 
 def show_train(context: Context, statement: ShowTrain) -> Outcome:
@@ -84,6 +84,10 @@ def drop_model(context: Context, statement: DropModel) -> Outcome:
     except ValueError as error:
         raise at(statement.name, error) from error
     return Outcome(statement, message=f"Dropped {', '.join(map(str, dropped))}.")
+
+
+def _count(number: int) -> str:
+    return "1 model" if number == 1 else f"{number} models"
 
 
 def _pairs(facts: Sequence[tuple[str, str]]) -> pa.Table:

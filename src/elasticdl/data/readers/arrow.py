@@ -6,6 +6,7 @@ where they are missing, and so on.
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -32,6 +33,7 @@ def open_arrow(
     columns: Sequence[str] | None = None,
     table: Sequence[Mapping[str, Any]] | None = None,
     order_seed: int | None = None,
+    short_names: bool = False,
 ) -> FileSource:
     """A source of Arrow IPC files.
 
@@ -40,6 +42,8 @@ def open_arrow(
         table: the columns of a feature plan, which say how values are read.
         order_seed: takes the batches of a file in a random order, so that rows that were written together,
             such as those of one class, are not read together. A file of one order, seed and size has one order.
+        short_names: calls shards by the names of the files alone. A lease is shuffled by its shard's name: for files
+            in a directory that is another each time.
     """
     planned = tuple(Column(**column) for column in table) if table is not None else None
     chosen = check_columns(columns)
@@ -56,7 +60,10 @@ def open_arrow(
                 f"{reader.file.url} and {first.file.url} differ in their columns: {reader.types} and "
                 f"{first.types}. Write them with one schema."
             )
-    shards: list[tuple[str, ShardReader]] = [(reader.file.url, reader) for reader in readers]
+    shards: list[tuple[str, ShardReader]] = [
+        (posixpath.basename(reader.file.path) if short_names else reader.file.url, reader)
+        for reader in readers
+    ]
     return FileSource(shards, first.structure, Metadata(column_names=tuple(first.structure)))
 
 
