@@ -1,0 +1,336 @@
+"""Where predictions go: what `PREDICT table.column` means for what is there already, and how it comes about.
+
+The rows of the SELECT and the predictions are kept in two temporary tables of the database, or, where the rows
+are a table's own, in that table and one of predictions. A last step joins them. So the user's values never
+leave the database on their way into the result, and keep their types.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from types import TracebackType
+from typing import Protocol
+from uuid import uuid4
+
+import pyarrow as pa
+
+from elasticdl.errors import InvalidValue, OutputExists
+from elasticdl.sql.databases.column_types import fits, plain, plain_type
+from elasticdl.sql.databases.names import folded, quote, quoted
+from elasticdl.sql.databases.selection import read_selection
+from elasticdl.sql.rows import Rows
+
+__all__ = ["Case", "Finish", "Found", "Hands", "RowId", "TableTarget", "temporary_name"]
+
+ROW = "__elasticdl_row"
+
+
+@dataclass(frozen=True)
+class Found:
+    """Something that is there already.
+
+    Attributes:
+      parts: its whole name, from the outer part to the inner.
+      kind: `table`, or what else it is, in words.
+    """
+
+    parts: tuple[str, ...]
+    kind: str = "table"
+
+
+@dataclass(frozen=True)
+class RowId:
+    """A part of what tells a row from all others of its table.
+
+    Attributes:
+      column: as SQL.
+      read_as: a cast after it, to read it.
+      match_as: a cast after what was read, to compare it again.
+    """
+
+    column: str
+    read_as: str = ""
+    match_as: str = ""
+
+
+class Case(Enum):
+    """The three meanings of `PREDICT table.column`."""
+
+    NEW = "a new table"
+    REPLACE = "a table in place of another"
+    COLUMN = "a column of the table that is selected from"
+
+
+class Hands(Protocol):
+    """What a target needs of a database."""
+
+    dialect: str
+    shown: str
+
+    def find(self, parts: Sequence[str]) -> Found | None: ...
+    def schema(self, found: Found) -> pa.Schema: ...
+    def select(self, sql: str) -> Rows: ...
+    def execute(self, sql: str) -> int | None: ...
+    def append(self, parts: Sequence[str], batch: pa.RecordBatch) -> None: ...
+    def begin(self) -> None: ...
+    def commit(self) -> None: ...
+    def rollback(self) -> None: ...
+
+
+class Finish(Protocol):
+    """How one database reads rows with their ids, and puts what was predicted in its place."""
+
+    def unfillable(self, found: Found) -> str:
+        """Why no column of a table can be filled; empty if it can."""
+        ...
+
+    def keep_rows(self, select: str, kept: str) -> None:
+        """Keep the rows of a SELECT in a temporary table, numbered from 1 in the column `ROW`."""
+        ...
+
+    def row_ids(self, found: Found) -> Sequence[RowId]: ...
+
+    def row_source(self) -> str | None:
+        """What to read instead of the table itself, if it has no ids of its own. Asked after `row_ids`."""
+        ...
+
+    def keep_predictions(self, kept: str, fields: Sequence[pa.Field], num_ids: int) -> None:
+        """Make the temporary table of predictions: row ids, then what was predicted."""
+        ...
+
+    def fill(self, found: Found, kept: str, fields: Sequence[pa.Field], new: Sequence[str]) -> int:
+        """Put predictions beside the table's rows, in columns of which some are new. Returns how many found a row."""
+        ...
+
+    def create(
+        self,
+        parts: Sequence[str],
+        columns: Sequence[str],
+        rows: str,
+        kept: str,
+        predicted: Sequence[str],
+    ) -> None:
+        """Make the table of the kept rows and their predictions, in place of what is there."""
+        ...
+
+
+def temporary_name() -> str:
+    return f"__elasticdl_{uuid4().hex[:16]}"
+
+
+class TableTarget:
+    """A target in a database: see `base.Target`."""
+
+    def __init__(
+        self,
+        hands: Hands,
+        finish: Finish,
+        select: str,
+        table: Sequence[str],
+        column: str,
+        overwrite: bool,
+    ) -> None:
+        self._hands, self._finish, self._overwrite = hands, finish, overwrite
+        self._table = folded(hands.dialect, table)
+        self._column = folded(hands.dialect, [column])[0]
+        quoted(hands.dialect, [*self._table, self._column])  # refuses what can be no name
+        self._selection = read_selection(select, hands.dialect)
+        self._case, self._found = self._decide()
+        self._rows_table, self._predictions = temporary_name(), temporary_name()
+        self._given = pa.schema([])
+        self._done = False
+        self.hidden: tuple[str, ...] = ()
+        self.replaced: str | None = None
+
+    def __enter__(self) -> TableTarget:
+        self._hands.begin()
+        try:
+            self._case, self._found = self._decide()  # in the transaction, where it stays true
+        except BaseException:
+            self._hands.rollback()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if not self._done:
+            self._hands.rollback()
+
+    def rows(self) -> Rows:
+        if self._found is not None and self._case is Case.COLUMN:
+            rows = self._rows_of(self._found)
+        else:
+            rows = self._rows_kept()
+        taken = [name for name in rows.schema.names if name.lower() == self._column.lower()]
+        self.replaced = taken[0] if taken else None
+        rows = _arranged(rows, self.hidden, self.replaced)
+        self._given = rows.schema
+        return rows
+
+    def _rows_of(self, found: Found) -> Rows:
+        """The table's own rows, each with its id."""
+        dialect = self._hands.dialect
+        ids = self._finish.row_ids(found)
+        self.hidden = tuple(f"{ROW}_{number}" for number in range(len(ids)))
+        source = self._finish.row_source()
+        selection = self._selection
+        if source is not None:
+            selection = read_selection(selection.with_source(source), dialect)
+        table = quote(dialect, selection.alias)
+        expressions = [
+            f"{table}.{part.column}{part.read_as} AS {quote(dialect, name)}"
+            for part, name in zip(ids, self.hidden, strict=True)
+        ]
+        return self._hands.select(selection.with_columns(expressions))
+
+    def _rows_kept(self) -> Rows:
+        """The rows of any SELECT, kept and numbered."""
+        self.hidden = (ROW,)
+        self._finish.keep_rows(self._selection.sql, self._rows_table)
+        return self._hands.select(f"SELECT * FROM {quote(self._hands.dialect, self._rows_table)}")
+
+    def write(self, batches: Iterable[pa.RecordBatch]) -> int:
+        fields: list[pa.Field] | None = None
+        count = 0
+        for batch in batches:
+            num_hidden, num_given = len(self.hidden), len(self._given)
+            if fields is None:
+                fields = self._begin_predictions(list(batch.schema)[num_given:])
+            columns = [*batch.columns[:num_hidden], *batch.columns[num_given:]]
+            names = [*self.hidden, *(field.name for field in fields)]
+            staged = pa.RecordBatch.from_arrays(columns, names=names)
+            self._hands.append([self._predictions], plain(staged))
+            count += batch.num_rows
+        if fields is None:  # no rows: nobody said what a prediction is
+            fields = self._begin_predictions([pa.field(self._column, pa.float64())])
+        self._put(fields, count)
+        self._hands.commit()
+        self._done = True
+        return count
+
+    def _begin_predictions(self, predicted: Sequence[pa.Field]) -> list[pa.Field]:
+        dialect = self._hands.dialect
+        names = folded(dialect, [field.name for field in predicted])
+        fields = [
+            pa.field(name, plain_type(field.type))
+            for name, field in zip(names, predicted, strict=True)
+        ]
+        self._check(fields)
+        ids = [pa.field(name, plain_type(self._given.field(name).type)) for name in self.hidden]
+        self._finish.keep_predictions(self._predictions, [*ids, *fields], len(ids))
+        return fields
+
+    def _check(self, fields: Sequence[pa.Field]) -> None:
+        """Refuse predictions whose names or types do not go with the columns that are there."""
+        if self._found is None or self._case is not Case.COLUMN:
+            given = {name.lower() for name in self._given.names}
+            if taken := [field.name for field in fields if field.name.lower() in given]:
+                raise InvalidValue(
+                    f"The SELECT has a column {taken[0]!r} already, which is what a prediction is called. Leave it "
+                    "out, or rename it with AS."
+                )
+            return
+        there = _by_name(self._hands.schema(self._found))
+        for field in fields:
+            column = there.get(field.name.lower())
+            if column is not None and not self._overwrite:
+                raise self._column_exists(field.name)
+            if column is not None and not fits(field.type, column.type):
+                raise InvalidValue(
+                    f"{self._shown(field.name)} holds {column.type}, which cannot take predictions of type "
+                    f"{field.type}. Give another column."
+                )
+
+    def _put(self, fields: Sequence[pa.Field], count: int) -> None:
+        if self._found is None or self._case is not Case.COLUMN:
+            columns = [name for name in self._given.names if name not in self.hidden]
+            parts = self._found.parts if self._found else self._table
+            names = [field.name for field in fields]
+            self._finish.create(parts, columns, self._rows_table, self._predictions, names)
+            return
+        there = _by_name(self._hands.schema(self._found))
+        new = [field.name for field in fields if field.name.lower() not in there]
+        filled = self._finish.fill(self._found, self._predictions, fields, new)
+        if filled != count:
+            raise InvalidValue(
+                f"{count:,} predictions were made for {filled:,} rows of {self._shown()}: the SELECT gives a row more "
+                "than once, or rows have gone meanwhile. Nothing was written; write to a new table."
+            )
+
+    def _decide(self) -> tuple[Case, Found | None]:
+        found = self._hands.find(self._table)
+        if found is None:
+            return Case.NEW, None
+        if found.kind != "table":
+            raise InvalidValue(
+                f"{self._shown()} is {found.kind}: predictions go into a table. Give the name of a new one."
+            )
+        if self._is_read(found):
+            self._check_own(found)
+            return Case.COLUMN, found
+        if not self._overwrite:
+            raise OutputExists(
+                f"The table {self._shown()} exists already, and is not the one that is selected from. Give another "
+                "name, or replace it: WITH predict.overwrite=true."
+            )
+        return Case.REPLACE, found
+
+    def _is_read(self, found: Found) -> bool:
+        selection = self._selection
+        if (
+            not selection.tables
+        ):  # none, or nothing was understood: then its name in the text is enough
+            return bool(selection.fault) and found.parts[-1].lower() in selection.sql.lower()
+        return any(self._hands.find(parts) == found for parts in selection.tables)
+
+    def _check_own(self, found: Found) -> None:
+        """Refuse to fill a column where the rows are not the table's, or more than the column would change."""
+        source = self._selection.source
+        fault = self._selection.fault
+        if not fault and (source is None or self._hands.find(source) != found):
+            fault = "its rows are another table's"
+        if fault:
+            raise InvalidValue(
+                f"The SELECT reads {self._shown()}, but its rows cannot be told to be rows of it: {fault}. Write to a "
+                "new table."
+            )
+        if reason := self._finish.unfillable(found):
+            raise InvalidValue(
+                f"No column of {self._shown()} can be filled: {reason}. Write to a new table."
+            )
+        if not self._overwrite and self._column.lower() in _by_name(self._hands.schema(found)):
+            raise self._column_exists(self._column)
+
+    def _column_exists(self, column: str) -> OutputExists:
+        return OutputExists(
+            f"The column {self._shown(column)} exists already. Give another name, or fill it anew: "
+            "WITH predict.overwrite=true."
+        )
+
+    def _shown(self, column: str | None = None) -> str:
+        return ".".join([*self._table, *([column] if column else [])])
+
+
+def _by_name(schema: pa.Schema) -> dict[str, pa.Field]:
+    return {field.name.lower(): field for field in schema}
+
+
+def _arranged(rows: Rows, hidden: Sequence[str], left_out: str | None) -> Rows:
+    """Rows with the hidden columns first, and without one that the prediction takes the place of."""
+    names = rows.schema.names
+    first = [names.index(name) for name in hidden]
+    order = first + [
+        place for place, name in enumerate(names) if place not in first and name != left_out
+    ]
+    schema = pa.schema([rows.schema.field(place) for place in order])
+    batches = (
+        pa.RecordBatch.from_arrays([batch.column(place) for place in order], schema=schema)
+        for batch in rows
+    )
+    return Rows(schema, batches, rows.close)
