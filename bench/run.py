@@ -13,7 +13,17 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
-BENCHMARKS = ("train", "predict", "experiment", "sql", "checkpoint", "read", "memory", "startup")
+BENCHMARKS = (
+    "train",
+    "predict",
+    "experiment",
+    "sql",
+    "sql_parse",
+    "checkpoint",
+    "read",
+    "memory",
+    "startup",
+)
 
 
 def run(name: str) -> list[dict]:

@@ -11,8 +11,8 @@ from elasticdl.errors import StatementError, near_match, nearest
 from elasticdl.sql.columns import column_group
 from elasticdl.sql.lexer import Lexeme
 from elasticdl.sql.reader import Reader
-from elasticdl.sql.shape import CLAUSES, SQL_WORDS, VERBS
 from elasticdl.sql.statements import Evaluate, Explain, Predict, Train, Word
+from elasticdl.sql.words import CLAUSES, SQL_WORDS, VERBS
 from elasticdl.tabular.expression import ColumnGroup, Span
 
 __all__ = ["Parts", "read_clause", "read_parts"]
@@ -64,7 +64,7 @@ def read_clause(
     verb = reader.take()
     word = "EXPLAIN" if verb.word == "ANALYZE" else verb.word
     if word not in VERBS:
-        reader.fail(f"Unknown {reader.shown(verb)} after a SELECT. {_meant(verb, VERBS)}", verb)
+        reader.fail(f"Unknown {reader.shown(verb)} after a SELECT. {_meant(verb, VERBS[:4])}", verb)
     if word == "PREDICT":
         return _predict(reader, rows)
     model = reader.name(f"the name of a model after {verb.word}")

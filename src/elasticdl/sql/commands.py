@@ -73,10 +73,9 @@ def read_create_model(
         reader.fail("CREATE MODEL has no rows to train on. Add AS and a SELECT.")
     model = _taken(parts, "model_type")
     if model is None:
-        reader.fail(
-            "CREATE MODEL does not say which model. Add OPTIONS(model_type='DNNClassifier').", at
-        )
-    label = _only(parts.label, _taken(parts, "label"), _taken(parts, "input_label_cols"))
+        message = "CREATE MODEL does not say which model. Add OPTIONS(model_type='DNNClassifier')."
+        reader.fail(message, reader.last)
+    label = _only("label", parts.label, _taken(parts, "label"), _taken(parts, "input_label_cols"))
     return Train(
         **rows,
         attributes=parts.attributes,
@@ -85,7 +84,7 @@ def read_create_model(
         into=into,
         columns=tuple(parts.columns),
         label=label,
-        using=_only(parts.using, _taken(parts, "using")),
+        using=_only("model to go on from", parts.using, _taken(parts, "using")),
         if_exists="replace" if replaces else "keep" if keeps else "refuse",
     )
 
@@ -106,10 +105,11 @@ def _taken(parts: Parts, key: str) -> Word | None:
     return Word(value, word.span)
 
 
-def _only(*words: Word | None) -> Word | None:
+def _only(what: str, *words: Word | None) -> Word | None:
     """The one that was given."""
     given = [word for word in words if word is not None]
     if len(given) > 1:
         span = given[1].span
-        raise StatementError("This is given twice. Leave one of them out.", span.start, span.end)
+        message = f"The {what} is given twice. Leave one of them out."
+        raise StatementError(message, span.start, span.end)
     return given[0] if given else None

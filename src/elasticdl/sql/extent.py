@@ -46,7 +46,8 @@ def end_of_plain(text: str, start: int, dialect: Dialect) -> Extent:
             depth = max(depth - 1, 0)
         elif token.kind == ";" and not depth:
             return _extent(text, start, end, token)
-        end = token.end
+        if token.kind != "word" or not text[token.start : token.end].isspace():
+            end = token.end
     return _extent(text, start, end, None)
 
 

@@ -9,13 +9,14 @@ from typing import Any, NoReturn
 
 from elasticdl.errors import StatementError
 from elasticdl.sql.lexer import Lexeme
-from elasticdl.sql.shape import CLAUSES
 from elasticdl.sql.statements import Word
+from elasticdl.sql.words import CLAUSES
 from elasticdl.tabular.expression import Span
 
 __all__ = ["Reader"]
 
 _NUMBER = re.compile(r"[+-]?(?:(\d+)|(?:\d+\.\d*|\.\d+|\d+)(?:[eE][+-]?\d+)?)\Z", re.ASCII)
+_COLUMN = re.compile(r"[^\W\d][\w$]*(?:\.[\w$]+)*")
 _LITERALS = {"TRUE": True, "FALSE": False, "NULL": None}
 _DEPTH, _DIGITS = 32, 300
 
@@ -108,7 +109,7 @@ class Reader:
     def column(self, of: str) -> Word:
         """A name of one column: a word, or anything in quotes."""
         lexeme = self.peek()
-        if lexeme.kind == "run" and not re.fullmatch(r"[\w$]+(?:\.[\w$]+)*", lexeme.value):
+        if lexeme.kind == "run" and not _COLUMN.fullmatch(lexeme.value):
             self.fail(f"Expected {of}, got {self.shown()}. Put an unusual name into quotes.")
         return self.name(of)
 

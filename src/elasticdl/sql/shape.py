@@ -9,128 +9,10 @@ from itertools import islice
 from elasticdl.errors import StatementError, near_match
 from elasticdl.sql.lexer import Lexeme, lex
 from elasticdl.sql.scan import Dialect, Token
+from elasticdl.sql.words import CLAUSES, EXPECTING, SQL_WORDS, VERBS
 
-__all__ = ["CLAUSES", "SQL_WORDS", "VERBS", "begins_clause", "look_ahead"]
+__all__ = ["begins_clause", "look_ahead"]
 
-VERBS = ("TRAIN", "PREDICT", "EVALUATE", "EXPLAIN", "ANALYZE")
-CLAUSES = ("WITH", "COLUMN", "LABEL", "USING", "INTO")
-
-# After these SQL expects a name or a value: what follows is a column or a table, whatever it is called.
-_EXPECTING = frozenset(
-    [
-        "SELECT",
-        "DISTINCT",
-        "FROM",
-        "JOIN",
-        "AS",
-        "ON",
-        "WHERE",
-        "AND",
-        "OR",
-        "NOT",
-        "HAVING",
-        "BY",
-        "WITH",
-        "RECURSIVE",
-        "IN",
-        "LIKE",
-        "ILIKE",
-        "SIMILAR",
-        "TO",
-        "BETWEEN",
-        "IS",
-        "CASE",
-        "WHEN",
-        "THEN",
-        "ELSE",
-        "UNION",
-        "EXCEPT",
-        "INTERSECT",
-        "LATERAL",
-        "TABLE",
-        "INTERVAL",
-        "COLLATE",
-        "INTO",
-        "USING",
-        "LIMIT",
-        "VALUES",
-    ]
-)
-# These may follow an alias, so that one of them is no model: `FROM t train LEFT JOIN u`.
-SQL_WORDS = frozenset(
-    [
-        "SELECT",
-        "FROM",
-        "WHERE",
-        "GROUP",
-        "HAVING",
-        "ORDER",
-        "BY",
-        "LIMIT",
-        "OFFSET",
-        "FETCH",
-        "FOR",
-        "UNION",
-        "EXCEPT",
-        "INTERSECT",
-        "MINUS",
-        "WINDOW",
-        "QUALIFY",
-        "JOIN",
-        "INNER",
-        "LEFT",
-        "RIGHT",
-        "FULL",
-        "OUTER",
-        "CROSS",
-        "NATURAL",
-        "ASOF",
-        "POSITIONAL",
-        "SEMI",
-        "ANTI",
-        "STRAIGHT_JOIN",
-        "LATERAL",
-        "ON",
-        "AND",
-        "OR",
-        "NOT",
-        "IS",
-        "IN",
-        "LIKE",
-        "ILIKE",
-        "BETWEEN",
-        "AS",
-        "ASC",
-        "DESC",
-        "NULLS",
-        "TABLESAMPLE",
-        "SAMPLE",
-        "PIVOT",
-        "UNPIVOT",
-        "FORCE",
-        "USE",
-        "IGNORE",
-        "INDEX",
-        "INDEXED",
-        "PARTITION",
-        "LOCK",
-        "PROCEDURE",
-        "FINAL",
-        "WHEN",
-        "THEN",
-        "ELSE",
-        "END",
-        "COLLATE",
-        "AT",
-        "RETURNING",
-        "SIMILAR",
-        "GLOB",
-        "REGEXP",
-        "RLIKE",
-        "DIV",
-        "MOD",
-    ]
-)
 _NO_NAMES = SQL_WORDS | {*CLAUSES, *VERBS, "TO"}
 _LOOK_AHEAD = 14
 
@@ -139,11 +21,12 @@ def _may_end_select(before: Sequence[Token], text: str) -> bool:
     """Whether a SELECT may be over after the tokens before: they end in a name, a value or a closing bracket."""
     if not before:
         return False
-    last = before[-1]
+    last, earlier = before[-1], before[-2] if len(before) > 1 else None
     if last.kind == "word":
-        if len(before) > 1 and before[-2].kind == ".":
-            return True
-        return text[last.start : last.end].upper() not in _EXPECTING
+        word = _word(text, last)
+        if word == "ALL":
+            return _word(text, earlier) != "SELECT"
+        return word not in EXPECTING or (earlier is not None and earlier.kind == ".")
     if last.kind in ("*", "%"):
         return _is_no_operator(last.kind, before, text)
     return last.kind in ("number", "quoted", ")", "]", "}")
@@ -155,10 +38,14 @@ def _is_no_operator(sign: str, before: Sequence[Token], text: str) -> bool:
     if len(before) < -place:
         return False
     token = before[place]
-    word = text[token.start : token.end].upper()
+    word = _word(text, token)
     if sign == "*":
         return token.kind in (",", ".") or word in ("SELECT", "DISTINCT", "ALL")
-    return before[-2].kind == "number" and word in ("SAMPLE", "LIMIT", "(")
+    return before[-2].kind == "number" and (word in ("SAMPLE", "LIMIT") or token.kind == "(")
+
+
+def _word(text: str, token: Token | None) -> str:
+    return text[token.start : token.end].upper() if token and token.kind == "word" else ""
 
 
 def begins_clause(text: str, start: int, before: Sequence[Token], dialect: Dialect) -> bool:
@@ -206,7 +93,7 @@ def _is_misspelt_clause(ahead: Sequence[Lexeme]) -> bool:
 def _is_name(lexeme: Lexeme) -> bool:
     if lexeme.kind in ("string", "name"):
         return True
-    return lexeme.kind == "run" and lexeme.word not in _NO_NAMES
+    return lexeme.kind == "run" and lexeme.value != "." and lexeme.word not in _NO_NAMES
 
 
 def _after_name(ahead: Sequence[Lexeme]) -> Sequence[Lexeme]:
@@ -251,6 +138,6 @@ def _is_using(ahead: Sequence[Lexeme]) -> bool:
 
 def _is_nearly_subclause(ahead: Sequence[Lexeme]) -> bool:
     word = ahead[0].word
-    if not word or word in SQL_WORDS:
+    if not word or word in SQL_WORDS or word in CLAUSES:
         return False
     return bool(near_match(word, CLAUSES, 0.7)) or ahead[1].kind == "=" or ahead[2].kind == "="

@@ -13,29 +13,13 @@ from elasticdl.errors import StatementError, near_match
 from elasticdl.sql.extent import closing, end_of_plain
 from elasticdl.sql.lexer import Lexeme, lex
 from elasticdl.sql.scan import Dialect, Token, scan
-from elasticdl.sql.shape import SQL_WORDS, VERBS, begins_clause, look_ahead
+from elasticdl.sql.shape import begins_clause, look_ahead
+from elasticdl.sql.words import EXPLAIN_OPTIONS, ROWS, SQL_WORDS, VERBS
 from elasticdl.tabular.expression import Span
 
 __all__ = ["Piece", "split"]
 
-_ROWS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE")
 _CHANGES = ("INSERT", "UPDATE", "DELETE", "MERGE")
-_EXPLAIN_OPTIONS = frozenset(
-    [
-        "ANALYZE",
-        "ANALYSE",
-        "VERBOSE",
-        "QUERY",
-        "PLAN",
-        "FORMAT",
-        "EXTENDED",
-        "PARTITIONS",
-        "JSON",
-        "TREE",
-        "TRADITIONAL",
-        "TEXT",
-    ]
-)
 
 
 @dataclass(frozen=True)
@@ -83,7 +67,7 @@ def _read(text: str, start: int, dialect: Dialect) -> Piece | None:
     word = _word(text, head)
     if head is None or head.kind == ";":
         return _plain(text, first.start, dialect)
-    if word in _ROWS or head.kind == "(":
+    if word in ROWS or head.kind == "(":
         piece = _rows(text, head, dialect)
     elif word == "EXPLAIN":
         piece = _explained(text, head, dialect)
@@ -166,7 +150,7 @@ def _explained(text: str, head: Token, dialect: Dialect) -> Piece | None:
     tokens = scan(text, head.end, dialect)
     while token := next(tokens, None):
         word = _word(text, token)
-        if word in _ROWS or (token.kind == "(" and _holds_rows(text, token, dialect)):
+        if word in ROWS or (token.kind == "(" and _holds_rows(text, token, dialect)):
             piece = _rows(text, token, dialect)
             return piece and replace(piece, explained=explained)
         if word == "CREATE":
@@ -177,7 +161,7 @@ def _explained(text: str, head: Token, dialect: Dialect) -> Piece | None:
             if closed is None:
                 return None
             token, tokens = closed, scan(text, closed.end, dialect)
-        elif word not in _EXPLAIN_OPTIONS and token.kind != "=":
+        elif word not in EXPLAIN_OPTIONS and token.kind != "=":
             return None
         explained = Span(head.start, token.end)
     return None
@@ -185,7 +169,7 @@ def _explained(text: str, head: Token, dialect: Dialect) -> Piece | None:
 
 def _holds_rows(text: str, opening: Token, dialect: Dialect) -> bool:
     inside = next((t for t in scan(text, opening.end, dialect) if t.kind != "("), None)
-    return _word(text, inside) in _ROWS
+    return _word(text, inside) in ROWS
 
 
 def _create_model(text: str, head: Token, dialect: Dialect) -> Piece | None:
@@ -223,7 +207,7 @@ def _until_as(text: str, start: int, dialect: Dialect) -> list[Lexeme]:
 def _trained_on(
     text: str, head: Token, lexemes: Sequence[Lexeme], body: Token | None, dialect: Dialect
 ) -> Piece:
-    if body is None or not (_word(text, body) in _ROWS or body.kind == "("):
+    if body is None or not (_word(text, body) in ROWS or body.kind == "("):
         place = body or Token("", lexemes[-1].end, lexemes[-1].end)
         raise StatementError("Write a SELECT after AS.", place.start, place.end)
     if found := _clause(text, body, dialect):

@@ -1,0 +1,34 @@
+"""The words of SQL and of our clauses, by the part that they play."""
+
+from __future__ import annotations
+
+__all__ = ["CLAUSES", "EXPECTING", "EXPLAIN_OPTIONS", "ROWS", "SQL_WORDS", "VERBS"]
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+VERBS = ("TRAIN", "PREDICT", "EVALUATE", "EXPLAIN", "ANALYZE")
+CLAUSES = ("WITH", "COLUMN", "LABEL", "USING", "INTO")
+
+ROWS = ("SELECT", "WITH", "FROM", "VALUES", "TABLE")
+"""A statement that begins with one of these, or with a parenthesis, gives rows."""
+
+EXPECTING = _words(
+    """SELECT DISTINCT FROM JOIN AS ON WHERE AND OR NOT HAVING BY WITH RECURSIVE IN LIKE ILIKE SIMILAR TO BETWEEN
+    IS CASE WHEN THEN ELSE UNION EXCEPT INTERSECT LATERAL TABLE INTERVAL COLLATE INTO USING LIMIT VALUES"""
+)
+"""After these SQL expects a name or a value: what follows is a column or a table, whatever it is called."""
+
+SQL_WORDS = _words(
+    """SELECT FROM WHERE GROUP HAVING ORDER BY LIMIT OFFSET FETCH FOR UNION EXCEPT INTERSECT MINUS WINDOW QUALIFY
+    JOIN INNER LEFT RIGHT FULL OUTER CROSS NATURAL ASOF POSITIONAL SEMI ANTI STRAIGHT_JOIN LATERAL ON AND OR NOT
+    IS IN LIKE ILIKE BETWEEN AS ASC DESC NULLS TABLESAMPLE SAMPLE PIVOT UNPIVOT FORCE USE IGNORE INDEX INDEXED
+    PARTITION LOCK PROCEDURE FINAL WHEN THEN ELSE END COLLATE AT RETURNING SIMILAR GLOB REGEXP RLIKE DIV MOD"""
+)
+"""These may follow an alias, so that one of them is no model: `FROM t train LEFT JOIN u`."""
+
+EXPLAIN_OPTIONS = _words(
+    "ANALYZE ANALYSE VERBOSE QUERY PLAN FORMAT EXTENDED PARTITIONS JSON TREE TRADITIONAL TEXT"
+)
