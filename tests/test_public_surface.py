@@ -19,6 +19,7 @@ SURFACE = [
     "errors",
     "evaluate",
     "predict",
+    "sql",
     "train",
 ]
 

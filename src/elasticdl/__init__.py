@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from elasticdl.contract.mode import Mode
     from elasticdl.data.readers.custom import AbstractDataReader
     from elasticdl.errors import ElasticDLError
+    from elasticdl.sql.api import sql
 
 __all__ = [
     "AbstractDataReader",
@@ -29,10 +30,11 @@ __all__ = [
     "errors",
     "evaluate",
     "predict",
+    "sql",
     "train",
 ]
 
-_MODULES = ("callbacks", "errors")
+_MODULES = ("callbacks", "errors", "sql")
 _HOMES = {
     "AbstractDataReader": "elasticdl.data.readers.custom",
     "ElasticDLError": "elasticdl.errors",
@@ -53,6 +55,13 @@ def __getattr__(name: str) -> Any:
     value = getattr(importlib.import_module(_HOMES[name]), name)
     globals()[name] = value
     return value
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """`%load_ext elasticdl` in a notebook: the magic `%%elasticdl`."""
+    from elasticdl.sql.magic import load_ipython_extension as load
+
+    load(shell)
 
 
 def __dir__() -> list[str]:

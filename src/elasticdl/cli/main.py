@@ -50,6 +50,7 @@ cli = LazyGroup(
         "run": ("elasticdl.cli.run:run", "Run an experiment: train, export, evaluate."),
         "new": ("elasticdl.cli.new:new", "Write a project with an experiment that runs."),
         "schema": ("elasticdl.cli.schema:schema", "Print the schema of an experiment's config."),
+        "sql": ("elasticdl.cli.sql:sql", "Run SQL that may also train and predict."),
         "data": ("elasticdl.cli.data:data", "Prepare data files and look into them."),
         "model": ("elasticdl.cli.model:model", "Look into a trained model."),
         "zoo": ("elasticdl.cli.zoo:zoo", "Look into a directory of models."),

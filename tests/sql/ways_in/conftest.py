@@ -15,6 +15,9 @@ from elasticdl.sql.server import ServerConfig, SqlServer
 
 from .fake_session import FakeSession
 
+# Tests of other files fork while this process has gRPC's threads; what they start need not know of them.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
+
 CLIENT = Path(sys.prefix) / "sqlflow_client"
 
 Serve = Callable[..., SqlServer]

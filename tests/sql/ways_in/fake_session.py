@@ -71,6 +71,7 @@ class FakeSession:
             )
             return Outcome(statement, message="Trained m, version 1.", result=result, seconds=2.4)
         if statement.text == "HANG":
+            tell("It hangs.")
             self.hanging.set()
             while not is_cancelled():
                 self.ended.wait(0.01)

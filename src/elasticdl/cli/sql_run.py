@@ -1,0 +1,114 @@
+"""A run of statements from the command line: a session, and what each statement came to on the screen."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from elasticdl.cli.outcome import INTERRUPTED, PREEMPTED
+from elasticdl.cli.presentation import Presentation
+from elasticdl.cli.sql_rows import RowsFile, check_output, show_rows
+from elasticdl.errors import InvalidValue, NotFound, reason
+
+if TYPE_CHECKING:
+    from elasticdl.sql.outcome import Outcome
+    from elasticdl.sql.session import Session
+
+__all__ = ["Settings", "read_text", "run", "start_prompt"]
+
+SHOWN_ROWS = 40
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What the flags say."""
+
+    db: str | None = None
+    models: str = "models"
+    model_zoo: str | None = None
+    log_level: str = "INFO"
+    seed: int | None = None
+    format: str | None = None
+    output: str | None = None
+    overwrite: bool = False
+    limit: int | None = None
+
+    def open_session(self) -> Session:
+        from elasticdl.sql.session import Session
+
+        return Session(
+            self.db,
+            models=self.models,
+            model_zoo=self.model_zoo,
+            tell=_remark,
+            log_level=self.log_level,
+            seed=self.seed,
+        )
+
+
+def run(text: str, settings: Settings) -> int:
+    """Run a text and return the exit code."""
+    check_output(settings.output, settings.format, overwrite=settings.overwrite)
+    with settings.open_session() as session:
+        return present(session.run(text), settings)
+
+
+def start_prompt(settings: Settings, presentation: Presentation) -> int:
+    """Read statements from the terminal until the user leaves."""
+    if settings.output is not None:
+        raise InvalidValue("--output is for statements that are given, not for the prompt.")
+    from elasticdl.cli.failures import show
+    from elasticdl.sql.prompt import Prompt
+
+    with settings.open_session() as session:
+
+        def run_one(text: str) -> None:
+            try:
+                present(session.run(text), settings)
+            except KeyboardInterrupt:
+                print("Stopped.", file=sys.stderr)
+            except (Exception, SystemExit) as error:
+                show(error, presentation)
+
+        return Prompt(session, run_one).run()
+
+
+def read_text(file: str) -> str:
+    """The statements of a file."""
+    try:
+        return Path(file).read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise NotFound(f"Cannot read --file {file!r}: {reason(error)}.") from error
+    except UnicodeDecodeError as error:
+        raise InvalidValue(f"--file {file!r} is not a text in UTF-8: {reason(error)}.") from error
+
+
+def present(outcomes: Iterable[Outcome], settings: Settings) -> int:
+    """Show what each statement came to, as they come; returns the exit code."""
+    file: RowsFile | None = None
+    if settings.output is not None:
+        file = RowsFile(settings.output, settings.format, settings.limit)
+    # Whoever reads rows from a pipe wants nothing between them.
+    rows_alone = file is None and settings.format in ("csv", "json")
+    for outcome in outcomes:
+        if outcome.rows is not None and file is not None:
+            click.echo(f"Wrote {file.write(outcome.rows):,} rows to {settings.output}.")
+        elif outcome.rows is not None:
+            limit = SHOWN_ROWS if settings.limit is None else settings.limit
+            show_rows(
+                outcome.rows, settings.format or "table", settings.limit if rows_alone else limit
+            )
+        if outcome.message:
+            click.echo(outcome.message, err=rows_alone)
+        if outcome.result is not None and outcome.result.status in ("interrupted", "preempted"):
+            return INTERRUPTED if outcome.result.status == "interrupted" else PREEMPTED
+    return 0
+
+
+def _remark(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,91 @@
+"""`elasticdl.sql(...)` and what it returns."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+
+import pyarrow as pa
+import pytest
+
+import elasticdl
+from elasticdl.errors import InvalidValue, StatementError, UnknownName
+from elasticdl.sql.api import SqlResult, collect
+
+from .fake_session import FakeSession
+
+
+def run(text: str) -> SqlResult:
+    with FakeSession() as session:
+        return collect(session.run(text))
+
+
+def test_rows_are_arrow_pandas_and_dicts() -> None:
+    result = run("SELECT 1 AS a, 'x' AS b UNION ALL SELECT 2, NULL ORDER BY a")
+    assert result.table is not None and result.table.column_names == ["a", "b"]
+    assert result.to_pandas()["a"].tolist() == [1, 2]
+    assert list(result) == [{"a": 1, "b": "x"}, {"a": 2, "b": None}]
+    assert len(result) == 2
+    rows = result.outcomes[0].rows
+    assert rows is not None and rows.to_table() == result.table
+
+
+def test_a_result_is_that_of_the_last_training_and_the_table_of_the_last_rows() -> None:
+    result = run("SELECT 1 AS a; SELECT * FROM t TRAIN m; SELECT 2 AS b; CREATE VIEW v AS SELECT 3")
+    assert result.result is not None and result.result.command == "train"
+    assert result.table == pa.table({"b": pa.array([2], pa.int32())})
+    assert result.message == "Trained m, version 1.\nDone."
+    assert [table is None for table in result.tables] == [False, True, False, True]
+
+
+def test_it_shows_everything_in_order() -> None:
+    result = run("SELECT 1 AS a; SELECT * FROM t TRAIN m; SELECT '<i>' AS b")
+    assert str(result).splitlines() == ["a", "-", "1", "Trained m, version 1.", "b", "---", "<i>"]
+    html = result._repr_html_()
+    assert html.index("<th>a</th>") < html.index("Trained m") < html.index("<th>b</th>")
+    assert "&lt;i&gt;" in html
+
+
+def test_nothing_is_there_when_no_statement_returns_rows() -> None:
+    result = run("CREATE VIEW v AS SELECT 1")
+    assert (result.table, result.result, len(result), list(result), bool(result)) == (
+        None,
+        None,
+        0,
+        [],
+        True,
+    )
+    with pytest.raises(InvalidValue, match="no rows"):
+        result.to_pandas()
+
+
+def test_the_package_is_a_function_and_a_package(capsys: pytest.CaptureFixture[str]) -> None:
+    import elasticdl.sql.session
+
+    result = elasticdl.sql("SELECT 6 * 7 AS answer")
+    assert list(result) == [{"answer": 42}]
+    assert elasticdl.sql.session.Session is not None  # type: ignore[attr-defined]
+    assert list(inspect.signature(elasticdl.sql).parameters)[:4] == [
+        "text",
+        "db",
+        "models",
+        "model_zoo",
+    ]
+    assert capsys.readouterr() == ("", "")
+
+
+def test_an_unknown_option_is_refused_with_the_nearest() -> None:
+    with pytest.raises(UnknownName, match="Did you mean 'models'"):
+        elasticdl.sql("SELECT 1", model="x")
+
+
+def test_an_error_points_at_its_place() -> None:
+    with pytest.raises(StatementError, match="LABLE"):
+        elasticdl.sql("SELECT * FROM t TO TRAIN DNNClassifier LABLE y INTO m")
+
+
+def test_the_package_is_light_until_it_is_called() -> None:
+    look = "import sys, elasticdl; elasticdl.sql; print({'pyarrow', 'duckdb', 'grpc'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
