@@ -33,6 +33,10 @@ def open_database(url: str | None) -> Database:
             from elasticdl.sql.databases.duckdb_database import DuckDBDatabase
 
             return DuckDBDatabase(address)
+        if address.dialect == "sqlite":
+            from elasticdl.sql.databases.sqlite_database import SQLiteDatabase
+
+            return SQLiteDatabase(address)
         raise NotImplementedError(address.dialect)
     except ModuleNotFoundError as error:
         raise MissingPackage(

@@ -88,6 +88,8 @@ def _is_bytes(kind: pa.DataType) -> bool:
 def fits(value: pa.DataType, column: pa.DataType) -> bool:
     """Whether values of one type can be put into an existing column of another without losing anything."""
     value, column = storage(value), storage(column)
+    if pa.types.is_null(column):  # SQLite's, of no declared type
+        return True
     if pa.types.is_boolean(value):
         return bool(pa.types.is_boolean(column) or pa.types.is_integer(column))
     if pa.types.is_integer(value):

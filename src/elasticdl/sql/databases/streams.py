@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import weakref
 from collections.abc import Callable, Iterator
 from typing import IO
 
@@ -24,18 +25,25 @@ class Streams:
 
     def __init__(self) -> None:
         self._open: _Stream | None = None
+        self._taken: Callable[[], object | None] = lambda: None
 
     def open(
         self, schema: pa.Schema, batches: Iterator[pa.RecordBatch], close: Callable[[], None]
     ) -> Rows:
         """The rows of a result that now occupies the connection; `close` gives it free."""
         stream = self._open = _Stream(schema, batches, close)
-        return Rows(schema, stream.batches(), stream.close)
+        taken = stream.batches()
+        self._taken = weakref.ref(taken)
+        return Rows(schema, taken, stream.close)
 
     def make_room(self) -> None:
         """Give the connection free."""
         stream, self._open = self._open, None
-        if stream is not None:
+        if stream is None:
+            return
+        if self._taken() is None:  # nobody holds the rows any more
+            stream.close()
+        else:
             stream.spill()
 
     def drop(self) -> None:
