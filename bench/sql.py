@@ -22,7 +22,10 @@ import report
 
 ROWS, FEW, COLUMNS, BATCH = 1_000_000, 10_000, 20, 256
 NAMES = [f"c{i}" for i in range(COLUMNS)]
-TRAIN = "SELECT * FROM {table} TRAIN DNNRegressor WITH hidden_units=[32], train.epoch=1, train.batch_size=256 LABEL c0 INTO m;"
+TRAIN = (
+    "SELECT * FROM {table} TRAIN DNNRegressor WITH hidden_units=[32], train.epoch=1, "
+    "train.batch_size=256 LABEL c0 INTO m;"
+)
 
 
 def write_table(path: Path) -> None:
