@@ -15,6 +15,7 @@
     └── RunError                       what failed while running         exit code 1
         ├── NonFiniteLoss (ArithmeticError)
         ├── StorageFailure (OSError)       no space, no permission, a failing disk
+        ├── Stopped                        Ctrl-C, SIGTERM or a client that went: exit code 130 or 143
         └── AuditFailure                   a record was not applied exactly once
 
 Each also derives from the built-in that fits, so `except FileNotFoundError` works as a Python
@@ -39,6 +40,7 @@ __all__ = [
     "OutputExists",
     "RunError",
     "StatementError",
+    "Stopped",
     "StorageFailure",
     "UnknownKey",
     "UnknownName",
@@ -124,6 +126,17 @@ class NonFiniteLoss(RunError, ArithmeticError):
 
 class StorageFailure(RunError, OSError):
     """Writing or reading failed below us: no space, no permission, a failing disk."""
+
+
+class Stopped(RunError):
+    """A statement that Ctrl-C, SIGTERM or a client that went away ended before its time."""
+
+    exit_code = 130
+
+    def __init__(self, message: str, status: str = "interrupted") -> None:
+        super().__init__(message)
+        if status == "preempted":
+            self.exit_code = 143
 
 
 class AuditFailure(RunError):

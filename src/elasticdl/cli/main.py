@@ -89,6 +89,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return show(error, presentation)
     if code in (INTERRUPTED, PREEMPTED) and argv is None:
         _leave(code)
+    if "duckdb" in sys.modules and argv is None:
+        _leave(code or 0)  # it lists at length whatever the interpreter leaves alone at its end
     if argv is None:
         gc.freeze()  # to look for garbage among all of TensorFlow's objects takes Python a second at its end
     return code or 0

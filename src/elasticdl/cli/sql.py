@@ -112,7 +112,10 @@ def sql(context: click.Context, /, **options: Any) -> int | None:
         limit=_number("limit", options["limit"]),
     )
     text = _text(context.args, options["file"])
-    return start_prompt(settings, presentation) if text is None else run(text, settings)
+    if text is None:
+        return start_prompt(settings, presentation)
+    run(text, settings)
+    return 0
 
 
 def _text(args: list[str], file: str | None) -> str | None:

@@ -42,6 +42,5 @@ def export(select: str, output: str, label: str | None, no_label: bool, db: str 
     click.echo(f"Wrote {made.num_records:,} records to {output}, in {len(made.files):,} {files}.")
     click.echo(f"The schema is in {made.schema}.")
     if made.label is not None:
-        command = ["elasticdl", "train", "--model_def=regressor.DNN"]
-        data = [f"--training_data={output}", "--input_fn=sqlflow.elasticdl_input_function"]
-        click.echo(f"\nTo train on it:\n  {shlex.join([*command, *data])}")
+        flags = [f"--training_data={output}", "--input_fn=sqlflow.elasticdl_input_function"]
+        click.echo(f"\nTo train on it, give these to elasticdl train:\n  {shlex.join(flags)}")

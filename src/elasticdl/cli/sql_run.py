@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from elasticdl.cli.outcome import INTERRUPTED, PREEMPTED
 from elasticdl.cli.presentation import Presentation
 from elasticdl.cli.sql_rows import RowsFile, check_output, show_rows
 from elasticdl.errors import InvalidValue, NotFound, reason
@@ -51,11 +50,11 @@ class Settings:
         )
 
 
-def run(text: str, settings: Settings) -> int:
-    """Run a text and return the exit code."""
+def run(text: str, settings: Settings) -> None:
+    """Run a text, and show what it comes to."""
     check_output(settings.output, settings.format, overwrite=settings.overwrite)
     with settings.open_session() as session:
-        return present(session.run(text), settings)
+        present(session.run(text), settings)
 
 
 def start_prompt(settings: Settings, presentation: Presentation) -> int:
@@ -88,8 +87,8 @@ def read_text(file: str) -> str:
         raise InvalidValue(f"--file {file!r} is not a text in UTF-8: {reason(error)}.") from error
 
 
-def present(outcomes: Iterable[Outcome], settings: Settings) -> int:
-    """Show what each statement came to, as they come; returns the exit code."""
+def present(outcomes: Iterable[Outcome], settings: Settings) -> None:
+    """Show what each statement came to, as they come."""
     file: RowsFile | None = None
     if settings.output is not None:
         file = RowsFile(settings.output, settings.format, settings.limit)
@@ -105,9 +104,6 @@ def present(outcomes: Iterable[Outcome], settings: Settings) -> int:
             )
         if outcome.message:
             click.echo(outcome.message, err=rows_alone)
-        if outcome.result is not None and outcome.result.status in ("interrupted", "preempted"):
-            return INTERRUPTED if outcome.result.status == "interrupted" else PREEMPTED
-    return 0
 
 
 def _remark(line: str) -> None:

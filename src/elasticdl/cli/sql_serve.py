@@ -93,9 +93,10 @@ def serve(presentation: Presentation, /, **options: Any) -> int:
         Session, models=options["models"], model_zoo=options["model_zoo"], log_level=level
     )
     server = SqlServer(config, open_session)
-    Session(options["db"], models=options["models"]).close()  # a wrong address is told now
+    open_session(options["db"]).close()  # a wrong address is told now
+    server.bind()
+    load_tensorflow()  # the first client need not wait, and two threads must not load it at once
     server.start()
-    load_tensorflow()  # the first client need not wait for it, and threads must not load it at once
     return _serve_until_asked_to_stop(server)
 
 

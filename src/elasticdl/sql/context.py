@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from elasticdl.errors import ElasticDLError, StatementError, UserError
+from elasticdl.errors import ElasticDLError, Stopped, UserError
 from elasticdl.sql.databases.base import Database
 from elasticdl.sql.places import at, in_select
 from elasticdl.sql.registry import Registry, Version
@@ -82,7 +82,7 @@ class Context:
             self.tell("Waiting for another training or prediction to end.")
             while not _JOBS.acquire(timeout=0.2):
                 if self.is_cancelled():
-                    raise StatementError("The statement was cancelled while it waited.")
+                    raise Stopped("The statement was cancelled while it waited.")
         try:
             with tempfile.TemporaryDirectory(prefix="elasticdl-sql-") as directory:
                 yield Path(directory)

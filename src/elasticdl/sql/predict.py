@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from elasticdl import api
-from elasticdl.errors import StatementError, UserError
+from elasticdl.errors import StatementError, Stopped, UserError
 from elasticdl.job.config import JobConfig
 from elasticdl.runtime.result import Result
 from elasticdl.sql.attributes import Attributes, PredictOptions
@@ -145,7 +145,7 @@ def run_predictions(
     )
     result = api.run(config, context.objects)
     if result.status != "completed":
-        raise StatementError("The prediction was stopped: nothing was written.")
+        raise Stopped("The prediction was stopped: nothing was written.", result.status)
     return result
 
 

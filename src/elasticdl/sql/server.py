@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from elasticdl.errors import ElasticDLError, InvalidValue, NotFound, UserError, reason
+from elasticdl.errors import ElasticDLError, InvalidValue, NotFound, Stopped, UserError, reason
 from elasticdl.sql.server_access import Access, Refused, check_address
 from elasticdl.sql.server_messages import SERVICE, messages
 from elasticdl.sql.server_request import OpenSession, run_request
@@ -26,6 +26,12 @@ __all__ = ["ServerConfig", "SqlServer"]
 CLIENTS = 64
 REQUEST_LIMIT = 16 * 2**20
 """Bytes of a request: a text longer than this is not a statement."""
+OPTIONS = {
+    "grpc.max_receive_message_length": REQUEST_LIMIT,
+    "grpc.max_send_message_length": -1,
+    # Else two servers would share a port, each with half of the clients.
+    "grpc.so_reuseport": 0,
+}
 DETAILS_LIMIT = 2000
 """Characters of an error: it travels in a header, and those are small."""
 
@@ -59,34 +65,32 @@ class SqlServer:
         self._stopping = threading.Event()
         self.address = ""
 
-    def start(self) -> None:
+    def bind(self) -> None:
+        """Take the port, without answering yet; `address` says which it is."""
         import grpc
 
         self._server = grpc.server(
             ThreadPoolExecutor(CLIENTS, thread_name_prefix="sql-server"),
             handlers=[self._handlers()],
             maximum_concurrent_rpcs=CLIENTS,
-            options=[
-                ("grpc.max_receive_message_length", REQUEST_LIMIT),
-                ("grpc.max_send_message_length", -1),
-                (
-                    "grpc.so_reuseport",
-                    0,
-                ),  # else two servers would share the port, each with half of the clients
-            ],
+            options=list(OPTIONS.items()),
         )
-        host = (
-            f"[{self._config.host}]" if ":" in self._config.host.strip("[]") else self._config.host
-        )
+        host = self._config.host.strip("[]")
+        host = f"[{host}]" if ":" in host else host
         wanted = f"{host}:{self._config.port}"
         try:
-            port = self._bind(grpc, wanted)
+            port = self._take_port(grpc, wanted)
         except RuntimeError as error:
             raise InvalidValue(
                 f"Cannot listen on {wanted}: the port is in use, or the address is not of this machine. "
                 "Give another --port."
             ) from error
         self.address = f"{host}:{port}"
+
+    def start(self) -> None:
+        """Answer, from threads of its own."""
+        if not self.address:
+            self.bind()
         self._server.start()
 
     def stop(self, grace_s: float = 5.0) -> None:
@@ -94,7 +98,7 @@ class SqlServer:
         self._stopping.set()
         self._server.stop(grace_s).wait()
 
-    def _bind(self, grpc: Any, address: str) -> int:
+    def _take_port(self, grpc: Any, address: str) -> int:
         if self._config.tls_cert is None or self._config.tls_key is None:
             return int(self._server.add_insecure_port(address))
         pair = (_read(self._config.tls_key, "tls_key"), _read(self._config.tls_cert, "tls_cert"))
@@ -163,8 +167,8 @@ def _status(error: Exception, log: Callable[[str], None]) -> tuple[str, str]:
         return name, str(error)
     if isinstance(error, ElasticDLError):
         words = "\n".join([str(error), *getattr(error, "__notes__", ())])
-        name = "INVALID_ARGUMENT" if isinstance(error, UserError) else "ABORTED"
-        return name, _cut(words)
+        kinds = {UserError: "INVALID_ARGUMENT", Stopped: "CANCELLED", ElasticDLError: "ABORTED"}
+        return next(name for kind, name in kinds.items() if isinstance(error, kind)), _cut(words)
     log("".join(traceback.format_exception(error)))
     return "INTERNAL", _cut(f"{type(error).__name__}: {reason(error)}")
 

@@ -14,6 +14,7 @@ from elasticdl import api
 from elasticdl.artifacts.stored_model import find_trained_model
 from elasticdl.errors import (
     StatementError,
+    Stopped,
     UserError,
 )
 from elasticdl.job.config import JobConfig
@@ -46,7 +47,7 @@ def train(context: Context, statement: Train) -> Outcome:
         try:
             result = _run(context, statement, prepared, version)
             if result.status in ("interrupted", "preempted"):
-                raise StatementError("The training was stopped: no version was written.")
+                raise Stopped("The training was stopped: no version was written.", result.status)
             result = replace(result, metrics=_kept_metrics(version, result))
             version = context.registry.commit(version, _card(statement, prepared, result))
         except BaseException:

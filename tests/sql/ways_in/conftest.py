@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 
@@ -19,6 +19,11 @@ from .fake_session import FakeSession
 os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
 
 CLIENT = Path(sys.prefix) / "sqlflow_client"
+
+
+class HasAddress(Protocol):
+    address: str
+
 
 Serve = Callable[..., SqlServer]
 SqlflowClient = Callable[..., subprocess.CompletedProcess[str]]
@@ -42,7 +47,7 @@ def serve() -> Iterator[Serve]:
         server.stop(grace_s=1)
 
 
-def client_environment(server: SqlServer, **more: str) -> dict[str, str]:
+def client_environment(server: HasAddress, **more: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("SQLFLOW_")}
     return {
         **kept,

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import elasticdl
-from elasticdl.errors import InvalidValue, StatementError, UnknownName
+from elasticdl.errors import InvalidValue, StatementError, Stopped, UnknownName
 from elasticdl.sql.api import SqlResult, collect
 
 from .fake_session import FakeSession
@@ -83,6 +83,15 @@ def test_an_unknown_option_is_refused_with_the_nearest() -> None:
 def test_an_error_points_at_its_place() -> None:
     with pytest.raises(StatementError, match="LABLE"):
         elasticdl.sql("SELECT * FROM t TO TRAIN DNNClassifier LABLE y INTO m")
+
+
+def test_a_training_that_is_cancelled_is_told_apart() -> None:
+    text = "SELECT range AS a, 2 * range AS b FROM range(50) TO TRAIN regressor.Linear INTO m"
+    with pytest.raises(Stopped, match="no version was written") as caught:
+        elasticdl.sql(text, is_cancelled=lambda: True, log_level="ERROR")
+    assert caught.value.exit_code == 130
+    assert Stopped("", "preempted").exit_code == 143
+    assert list(elasticdl.sql("SHOW MODELS")) == []
 
 
 def test_the_package_is_light_until_it_is_called() -> None:
