@@ -37,6 +37,10 @@ def open_database(url: str | None) -> Database:
             from elasticdl.sql.databases.sqlite_database import SQLiteDatabase
 
             return SQLiteDatabase(address)
+        if address.dialect == "postgres":
+            from elasticdl.sql.databases.postgres_database import PostgresDatabase
+
+            return PostgresDatabase(address)
         raise NotImplementedError(address.dialect)
     except ModuleNotFoundError as error:
         raise MissingPackage(

@@ -133,8 +133,12 @@ class TableTarget:
         overwrite: bool,
     ) -> None:
         self._hands, self._finish, self._overwrite = hands, finish, overwrite
-        self._table = folded(hands.dialect, table)
+        # A name that is there as it was written is meant so; else it is read as the database reads it without quotes.
+        exact = hands.find(table)
+        self._table = list(table) if exact else folded(hands.dialect, table)
         self._column = folded(hands.dialect, [column])[0]
+        if exact and column in hands.schema(exact).names:
+            self._column = column
         quoted(hands.dialect, [*self._table, self._column])  # refuses what can be no name
         self._selection = read_selection(select, hands.dialect)
         self._case, self._found = self._decide()
@@ -216,7 +220,7 @@ class TableTarget:
 
     def _begin_predictions(self, predicted: Sequence[pa.Field]) -> list[pa.Field]:
         dialect = self._hands.dialect
-        names = folded(dialect, [field.name for field in predicted])
+        names = [self._column, *folded(dialect, [field.name for field in predicted[1:]])]
         fields = [
             pa.field(name, plain_type(field.type))
             for name, field in zip(names, predicted, strict=True)
