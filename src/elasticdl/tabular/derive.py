@@ -129,15 +129,15 @@ def _rest(
             remarks.append(f"The column {column.name} is left out: it {why}.")
             continue
         made += [natural(column, target) for target in targets]
-        if num_rows >= 50 and column.family == "text" and _is_unique(column, num_rows):
+        if num_rows >= 50 and column.family == "text" and _is_unique(column):
             remarks.append(
                 f"The column {column.name} has another value in nearly every row: it tells little about new rows."
             )
     return made
 
 
-def _is_unique(column: ColumnProfile, num_rows: int) -> bool:
-    return (column.distinct.number() or 0) >= 0.9 * num_rows
+def _is_unique(column: ColumnProfile) -> bool:
+    return (column.distinct.number() or 0) >= 0.9 * max(1, column.distinct.seen)
 
 
 def _unique_names(features: Sequence[Feature]) -> list[Feature]:
@@ -180,4 +180,7 @@ def _dtype(column: ColumnProfile, kinds: set[str]) -> str:
     largest, spread = max(-moments.min, moments.max, 0.0), moments.variance**0.5
     # A float32 has 24 bits: as many must be left to tell the values apart as a network can make use of.
     exact = largest <= 2**24 and (spread == 0 or (largest < 2**16 * spread and spread > 1e-5))
-    return "float32" if exact else "float64"
+    if exact:
+        return "float32"
+    # Whole numbers stay so: Keras' own `predict` and `fit` round arrays of float64 to float32.
+    return "int64" if column.family == "integer" and largest < 2**63 else "float64"

@@ -99,15 +99,14 @@ def _integers(name: str, values: np.ndarray) -> list[bytes]:
 
 
 def _texts(name: str, values: np.ndarray) -> list[bytes]:
-    known: dict[bytes, bytes] = {b"": b""}
+    """What stands before a text depends on its length alone."""
+    starts: dict[int, bytes] = {}
     entries = []
     for value in values.tolist():
-        entry = known.get(value)
-        if entry is None:
-            entry = _entry(name, _BYTES, value)
-            if len(known) < 10_000:
-                known[value] = entry
-        entries.append(entry)
+        length = len(value)
+        if length not in starts:
+            starts[length] = _entry(name, _BYTES, bytes(length))[:-length] if length else b""
+        entries.append(starts[length] + value)
     return entries
 
 

@@ -121,7 +121,7 @@ class TableBatches:
 def _numbers(values: tf.Tensor, label: Label) -> tf.Tensor:
     import tensorflow as tf
 
-    message = f"The label {label.name!r} is NULL in a row: leave such rows out."
+    message = f"The label {label.name} is NULL in a row: leave such rows out."
     check = tf.debugging.Assert(~tf.reduce_any(tf.math.is_nan(values)), [message])
     with tf.control_dependencies([check]):
         return tf.cast(values, tf.float32)
@@ -133,7 +133,7 @@ def _known(values: tf.Tensor, numbers: tf.Tensor, label: Label) -> tf.Tensor:
     shown = ", ".join(str(c) for c in label.classes[:10]) + (
         ", ..." if len(label.classes) > 10 else ""
     )
-    message = f"The label {label.name!r} has a value that is none of the model's classes ({shown}):"
+    message = f"The label {label.name} has a value that is no class of the model ({shown}):"
     unknown = numbers < 0
     there = [message, tf.boolean_mask(values, unknown)]
     check = tf.debugging.Assert(~tf.reduce_any(unknown), there, summarize=3)

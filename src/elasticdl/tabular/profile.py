@@ -49,27 +49,28 @@ class Moments:
 class Reservoir:
     """A sample in which every value that went past is equally likely; the same each time."""
 
-    def __init__(self, size: int) -> None:
-        self.values: list[Any] = []
-        self._size, self._seen = size, 0
+    def __init__(self, size: int, dtype: Any) -> None:
+        self._kept = np.empty(size, dtype)
+        self._seen = 0
         self._random = np.random.default_rng(0)
+
+    @property
+    def values(self) -> list[Any]:
+        return list(self._kept[: self._seen].tolist())
 
     def choose(self, num_values: int) -> tuple[np.ndarray, np.ndarray]:
         """Which of the next values to take, and the places where each of them goes."""
-        first = np.arange(max(0, min(num_values, self._size - self._seen)))
+        size = len(self._kept)
+        first = np.arange(max(0, min(num_values, size - self._seen)))
         later = np.arange(len(first), num_values)
         slots = (self._random.random(len(later)) * (self._seen + later + 1)).astype(np.int64)
-        taken = slots < self._size
+        taken = slots < size
         places = np.concatenate([first + self._seen, slots[taken]])
         self._seen += num_values
         return np.concatenate([first, later[taken]]), places
 
-    def put(self, values: list[Any], places: np.ndarray) -> None:
-        for value, place in zip(values, places.tolist(), strict=True):
-            if place == len(self.values):
-                self.values.append(value)
-            else:
-                self.values[place] = value
+    def put(self, values: Any, places: np.ndarray) -> None:
+        self._kept[places] = values
 
 
 class ColumnProfile:
@@ -91,7 +92,7 @@ class ColumnProfile:
         self.moments = Moments()
         self.distinct = Distinct(estimated=self.family in ("text", "binary"))
         is_text = self.family in ("text", "binary")
-        self.sample = Reservoir(TEXTS_KEPT if is_text else NUMBERS_KEPT)
+        self.sample = Reservoir(*((TEXTS_KEPT, object) if is_text else (NUMBERS_KEPT, np.float64)))
 
     def add(self, array: Array) -> None:
         self.nulls += array.null_count
@@ -108,7 +109,8 @@ class ColumnProfile:
     def _add_texts(self, values: Array) -> None:
         self.distinct.add(values)
         chosen, places = self.sample.choose(len(values))
-        self.sample.put(values.take(pa.array(chosen)).to_pylist(), places)
+        taken = values.take(pa.array(chosen))
+        self.sample.put(taken.to_numpy(zero_copy_only=False), places)
 
     def _add_numbers(self, values: np.ndarray, exact: Array | None = None) -> None:
         finite = values
@@ -120,7 +122,7 @@ class ColumnProfile:
         as_float = finite.astype(np.float64, copy=False)
         self.moments.add(as_float)
         chosen, places = self.sample.choose(len(as_float))
-        self.sample.put(as_float[chosen].tolist(), places)
+        self.sample.put(as_float[chosen], places)
 
 
 class Profile:

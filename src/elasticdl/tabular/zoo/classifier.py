@@ -8,6 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 from networks import (
+    ACTIVATION,
     check_network,
     check_optimizer,
     dense,
@@ -68,7 +69,7 @@ class DNN(_Classifier):
         num_classes: int = 2,
         learning_rate: float = 0.01,
         dropout: float = 0.0,
-        activation: str = "relu",
+        activation: str = ACTIVATION,
         batch_norm: bool = False,
         l2: float = 0.0,
         optimizer: str = "adam",
@@ -105,7 +106,7 @@ class Linear(_Classifier):
         trainable: bool = True,
         dtype: Any = None,
     ) -> None:
-        check_network((), 0.0, "relu", l2)
+        check_network((), 0.0, ACTIVATION, l2)
         params = {**check_optimizer(learning_rate, optimizer), "l2": l2, "num_classes": num_classes}
         super().__init__(params, name=name, trainable=trainable, dtype=dtype)
         self.scores = dense(num_classes, l2, "scores")

@@ -10,6 +10,8 @@ import keras
 from elasticdl.errors import InvalidValue, nearest
 
 INPUTS = ("linear", "dnn")
+ACTIVATION = "leaky_relu"
+"""Its gradient is never zero: all units of a narrow layer, such as the 5 of [10, 100, 20, 5], may die with relu."""
 
 
 def check_network(

@@ -12,6 +12,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 from networks import (
+    ACTIVATION,
     check_network,
     check_optimizer,
     dense,
@@ -73,7 +74,7 @@ class DNN(_Regressor):
         hidden_units: Sequence[int] = (64, 32),
         learning_rate: float = 0.01,
         dropout: float = 0.0,
-        activation: str = "relu",
+        activation: str = ACTIVATION,
         batch_norm: bool = False,
         l2: float = 0.0,
         optimizer: str = "adam",
@@ -114,7 +115,7 @@ class Linear(_Regressor):
         trainable: bool = True,
         dtype: Any = None,
     ) -> None:
-        check_network((), 0.0, "relu", l2)
+        check_network((), 0.0, ACTIVATION, l2)
         params = {**check_optimizer(learning_rate, optimizer), "l2": l2}
         params.update(label_mean=label_mean, label_std=label_std)
         super().__init__(params, name=name, trainable=trainable, dtype=dtype)
