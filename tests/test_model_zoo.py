@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib.util
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -15,6 +13,7 @@ import pytest
 from elasticdl.cli.main import main
 from elasticdl.data.recordio import index, read_chunk
 from elasticdl.tracking.events import read_events
+from processes import run_python
 
 ROOT = Path(__file__).parents[1]
 ZOO = ROOT / "model_zoo"
@@ -91,9 +90,7 @@ def test_first_command_of_the_old_documentation_works_to_the_letter(tmp_path: Pa
         "--evaluation_steps=20",
         "--output=iris_dnn_model",
     ]
-    done = subprocess.run(
-        [sys.executable, *command], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    done = run_python(*command, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "accuracy" in final_metrics(tmp_path / "iris_dnn_model")
 

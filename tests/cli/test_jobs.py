@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from elasticdl.cli.main import main
+from processes import start_elasticdl
 
 ROOT = Path(__file__).parents[2]
 IRIS = ROOT / "model_zoo/data/iris.csv"
@@ -79,16 +80,8 @@ def test_the_documented_command_runs_to_the_letter(tmp_path: Path) -> None:
 def test_a_signal_saves_ends_with_a_code_of_its_own_and_says_how_to_go_on(
     tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
-    process = subprocess.Popen(
-        [
-            *[sys.executable, "-m", "elasticdl", "train", *IRIS_FLAGS],
-            *[f"--training_data={IRIS}", "--num_epochs=1000000", "--output=run"],
-        ],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    flags = [f"--training_data={IRIS}", "--num_epochs=1000000", "--output=run"]
+    process = start_elasticdl("train", *IRIS_FLAGS, *flags, cwd=tmp_path)
     assert process.stderr is not None
     assert "epoch" in process.stderr.readline()
     process.send_signal(number)
@@ -135,16 +128,8 @@ def optimizer():
 
 def test_a_second_ctrl_c_ends_a_run_that_waits_for_data(tmp_path: Path) -> None:
     (tmp_path / "stuck_model.py").write_text(STUCK)
-    process = subprocess.Popen(
-        [
-            *[sys.executable, "-m", "elasticdl", "train", "--model_def=stuck_model.custom_model"],
-            *["--training_data=nowhere", "--minibatch_size=10", "--output=run"],
-        ],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    flags = ["--training_data=nowhere", "--minibatch_size=10", "--output=run"]
+    process = start_elasticdl("train", "--model_def=stuck_model.custom_model", *flags, cwd=tmp_path)
     try:
         events = tmp_path / "run" / "events.jsonl"
         while not ((tmp_path / "stuck").exists() and events.exists() and events.read_text()):

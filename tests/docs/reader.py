@@ -11,7 +11,6 @@ import runpy
 import shlex
 import signal
 import subprocess
-import sys
 import tomllib
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
@@ -21,6 +20,7 @@ from typing import Any
 import yaml
 
 from elasticdl.cli.main import main
+from processes import run_python
 
 from .blocks import ROOT, Block
 
@@ -173,6 +173,5 @@ def _in_terminal(block: Block) -> str:
     program, *args = shlex.split(block.text.replace("\\\n", " "))
     assert program == "elasticdl", f"{block}: no rule for typing to {program}"
     typed = "".join(f"{line.strip()}\n" for line in block.value.split(";"))
-    command = [sys.executable, "-m", "elasticdl", *args]
-    done = subprocess.run(command, input=typed, capture_output=True, text=True, check=False)
+    done = run_python("-m", "elasticdl", *args, input=typed)
     return done.stdout + done.stderr

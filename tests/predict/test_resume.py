@@ -7,7 +7,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -27,6 +26,7 @@ from elasticdl.errors import (
     StorageFailure,
     UnknownName,
 )
+from processes import start_elasticdl
 
 from .conftest import Trained
 from .records import COUNT, read
@@ -36,9 +36,8 @@ ROUNDS = 3
 
 def command(home: Path, trained: Path, *more: str) -> list[str]:
     return [
-        *[sys.executable, "-m", "elasticdl", "predict", f"--trained_model={trained}"],
-        *[f"--data={home}/without/data.recordio", "--minibatch_size=1"],
-        *["--num_minibatches_per_task=1", *more],
+        *["predict", f"--trained_model={trained}", f"--data={home}/without/data.recordio"],
+        *["--minibatch_size=1", "--num_minibatches_per_task=1", *more],
     ]
 
 
@@ -58,8 +57,7 @@ def test_a_killed_prediction_that_is_resumed_equals_one_that_was_not(
     parts = Path(output if output == "out" else f"{output}.parts")
     resume: list[str] = []
     for kill_at in sorted(rng.sample(range(5, COUNT - 20), ROUNDS)):
-        call = [*command(home, model, f"--output={output}"), *resume]
-        process = subprocess.Popen(call, stdout=-1, stderr=-1, text=True)
+        process = start_elasticdl(*command(home, model, f"--output={output}"), *resume)
         try:
             wait_for_parts(process, parts, kill_at)
         finally:
@@ -69,8 +67,7 @@ def test_a_killed_prediction_that_is_resumed_equals_one_that_was_not(
         assert output == "out" or not Path(output).exists()
         resume = ["--resume"]
     assert main(["predict", "--resume", f"--output={output}"]) == 0
-    whole = [*command(home, model)[3:], f"--output=whole/{output}"]
-    assert main(whole) == 0
+    assert main(command(home, model, f"--output=whole/{output}")) == 0
     written = [Path(output)] if output != "out" else sorted(parts.glob("part-*"))
     assert [p.read_bytes() for p in written] == [
         (Path("whole") / path).read_bytes() for path in written
@@ -80,13 +77,14 @@ def test_a_killed_prediction_that_is_resumed_equals_one_that_was_not(
     assert not list(Path().rglob(".*.tmp"))
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code", "fork"), [(signal.SIGINT, 130, True), (signal.SIGTERM, 143, False)]
+)
 def test_a_signal_keeps_the_parts_and_says_how_to_go_on(
-    home: Path, trained: Trained, number: signal.Signals, code: int
+    home: Path, trained: Trained, number: signal.Signals, code: int, fork: bool
 ) -> None:
     model = trained("examples.custom_model")
-    call = command(home, model, "--output=out.jsonl")
-    process = subprocess.Popen(call, stdout=-1, stderr=-1, text=True)
+    process = start_elasticdl(*command(home, model, "--output=out.jsonl"), fork=fork)
     wait_for_parts(process, Path("out.jsonl.parts"), 3)
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
@@ -290,7 +288,7 @@ def test_what_is_asked_wrongly_is_said_and_nothing_written(
 def test_the_command_line_asks_where_predictions_should_go(
     home: Path, trained: Trained, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(command(home, trained("examples.custom_model"))[3:]) == 2
+    assert main(command(home, trained("examples.custom_model"))) == 2
     assert "nowhere to go. Give --output=FILE.parquet" in capsys.readouterr().err
 
 

@@ -1,42 +1,54 @@
-"""Trains, ends the training with SIGKILL at random moments, resumes it, and lets it finish at last.
+"""Trains, ends the training with SIGKILL at random moments, resumes it, and lets it finish at last."""
 
-    python kill_and_resume.py SEED KILLS FIRST_COMMAND --then RESUME_COMMAND
+from __future__ import annotations
 
-The commands end with --output=DIR. TensorFlow is imported once, here; each attempt is a fork of this process,
-made before TensorFlow has started anything. Most kills come soon after an attempt has begun to train, every
-fourth comes at any time, be it before that. Prints one line of JSON: how many kills there were, and the exit code
-of the last attempt.
-"""
-
-import json
-import os
 import random
-import signal
-import sys
+import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-import keras  # noqa: F401
-import tensorflow  # noqa: F401
-
-from elasticdl.cli.main import main
+from processes import start_elasticdl
 
 
-def attempt(arguments: list[str], until: Callable[[float], bool]) -> int | None:
+@dataclass(frozen=True)
+class Outcome:
+    """How often it was killed, the exit code of the last attempt, and all that was said."""
+
+    kills: int
+    code: int
+    said: str
+
+
+def kill_and_resume(
+    output: Path, first: Sequence[str], then: Sequence[str], *, seed: int, kills: int
+) -> Outcome:
+    """`elasticdl FIRST`, then `elasticdl THEN` until one ends by itself; so many are killed before.
+
+    Most kills come soon after an attempt has begun to train, every fourth comes at any time, be it before that.
+    """
+    draw = random.Random(seed)
+    log = output.with_suffix(".log")
+    number, code = 0, None
+    while code is None:
+        until = moment(draw, number, output / "events.jsonl") if number < kills else never
+        code = attempt(then if (output / "job.json").exists() else first, until, log)
+        number += code is None
+    return Outcome(number, code, log.read_text())
+
+
+def attempt(arguments: Sequence[str], until: Callable[[float], bool], log: Path) -> int | None:
     """The exit code; None when the process was killed. `until` gets the seconds since the start."""
-    child = os.fork()
-    if child == 0:
-        sys.stdout = sys.stderr
-        os._exit(main(arguments))
+    with log.open("a") as said:
+        process = start_elasticdl(*arguments, stdout=said, stderr=subprocess.STDOUT)
     start = time.monotonic()
     while not until(time.monotonic() - start):
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            return os.waitstatus_to_exitcode(status)
+        if (code := process.poll()) is not None:
+            return code
         time.sleep(0.002)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
+    process.kill()
+    process.wait()
     return None
 
 
@@ -57,23 +69,5 @@ def moment(draw: random.Random, number: int, events: Path) -> Callable[[float], 
     return is_time
 
 
-def run() -> None:
-    seed, kills = int(sys.argv[1]), int(sys.argv[2])
-    between = sys.argv.index("--then")
-    first, then = sys.argv[3:between], sys.argv[between + 1 :]
-    output = Path(first[-1].removeprefix("--output="))
-    draw = random.Random(seed)
-    number, code = 0, None
-    while code is None:
-        until = moment(draw, number, output / "events.jsonl") if number < kills else never
-        code = attempt(then if (output / "job.json").exists() else first, until)
-        number += code is None
-    print(json.dumps({"kills": number, "code": code}))
-
-
 def never(seconds: float) -> bool:
     return seconds > 120
-
-
-if __name__ == "__main__":
-    run()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +10,8 @@ import numpy as np
 import pytest
 
 from elasticdl.data.recordio import RecordWriter
+
+from .kill_and_resume import Outcome, kill_and_resume
 
 HERE = Path(__file__).parent
 KILLS = 10
@@ -33,16 +33,13 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run(model: str, output: str, *, kills: int, seed: int = 0) -> dict[str, Any]:
+def run(model: str, output: str, *, kills: int, seed: int = 0) -> Outcome:
     """Train to the end, with so many kills on the way."""
-    command = [sys.executable, str(HERE / "kill_and_resume.py"), str(seed), str(kills)]
     first = ["train", *FLAGS, f"--model_def=hard_to_replay.{model}", f"--output={output}"]
-    then = ["--then", "train", "--resume", "--log_level=WARNING", f"--output={output}"]
-    done = subprocess.run([*command, *first, *then], capture_output=True, text=True, timeout=280)
-    assert done.returncode == 0, done.stderr
-    report: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    assert report["code"] == 0, done.stderr
-    return report
+    then = ["train", "--resume", "--log_level=WARNING", f"--output={output}"]
+    outcome = kill_and_resume(Path(output), first, then, seed=seed, kills=kills)
+    assert outcome.code == 0, outcome.said
+    return outcome
 
 
 def events(output: str) -> list[dict[str, Any]]:
@@ -55,11 +52,11 @@ def test_training_that_is_killed_again_and_again_ends_with_the_same_bits(
     directory: Path, model: str
 ) -> None:
     run(model, "whole", kills=0)
-    report = run(model, "cut", kills=KILLS, seed=len(model))
+    outcome = run(model, "cut", kills=KILLS, seed=len(model))
     for name in ("model", "model_last"):
         expected = Path("whole", name, "params.safetensors").read_bytes()
-        assert Path("cut", name, "params.safetensors").read_bytes() == expected, report
-    assert report["kills"] >= KILLS / 2, "the training was over too soon"
+        assert Path("cut", name, "params.safetensors").read_bytes() == expected, outcome
+    assert outcome.kills >= KILLS / 2, "the training was over too soon"
     told = events("cut")
     audits = {e["epoch"]: e for e in told if e["event"] == "epoch_audit"}
     assert {epoch: audit["applied_once"] for epoch, audit in audits.items()} == dict.fromkeys(

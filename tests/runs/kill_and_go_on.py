@@ -1,57 +1,51 @@
-"""Runs an experiment, ends it with SIGKILL at random moments, and runs it again until it is done.
+"""Runs an experiment, ends it with SIGKILL at random moments, and runs it again until it is done."""
 
-    python kill_and_go_on.py SEED KILLS RUN_DIRECTORY COMMAND...
+from __future__ import annotations
 
-TensorFlow is imported once, here; each attempt is a fork of this process, made before TensorFlow has started
-anything. An attempt is killed a short while after it has written an event. Prints one line of JSON: how many kills
-there were, and the exit code of the last attempt.
-"""
-
-import json
-import os
 import random
-import signal
-import sys
+import subprocess
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
-import keras  # noqa: F401
-import tensorflow  # noqa: F401
-
-from elasticdl.cli.main import main
+from processes import start_elasticdl
 
 
-def attempt(arguments: list[str], events: Path, wait: float | None) -> int | None:
-    """The exit code; None when it was killed, `wait` seconds after its first event."""
-    size = events.stat().st_size if events.exists() else 0
-    child = os.fork()
-    if child == 0:
-        sys.stdout = sys.stderr
-        os._exit(main(arguments))
-    began = None
-    while True:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            return os.waitstatus_to_exitcode(status)
-        if began is None and events.exists() and events.stat().st_size > size:
-            began = time.monotonic()
-        if wait is not None and began is not None and time.monotonic() - began > wait:
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-            return None
-        time.sleep(0.002)
+@dataclass(frozen=True)
+class Outcome:
+    """How often it was killed, the exit code of the last attempt, and all that was said."""
+
+    kills: int
+    code: int
+    said: str
 
 
-def run() -> None:
-    seed, kills, directory = int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
+def kill_and_go_on(run: Path, *arguments: str, seed: int, kills: int) -> Outcome:
+    """`elasticdl ARGUMENTS` until it ends by itself; so often it is killed a while after its first event."""
     draw = random.Random(seed)
+    log = run.with_suffix(".log")
     number, code = 0, None
     while code is None:
         wait = draw.uniform(0, 1.2) if number < kills else None
-        code = attempt(sys.argv[4:], directory / "events.jsonl", wait)
+        code = attempt(arguments, run / "events.jsonl", wait, log)
         number += code is None
-    print(json.dumps({"kills": number, "code": code}))
+    return Outcome(number, code, log.read_text())
 
 
-if __name__ == "__main__":
-    run()
+def attempt(arguments: tuple[str, ...], events: Path, wait: float | None, log: Path) -> int | None:
+    """The exit code; None when it was killed, `wait` seconds after it had written an event."""
+    size = events.stat().st_size if events.exists() else 0
+    with log.open("a") as said:
+        process = start_elasticdl(*arguments, stdout=said, stderr=subprocess.STDOUT)
+    if wait is None:
+        return process.wait()
+    began = None
+    while (code := process.poll()) is None:
+        if began is None and events.exists() and events.stat().st_size > size:
+            began = time.monotonic()
+        if began is not None and time.monotonic() - began > wait:
+            process.kill()
+            process.wait()
+            return None
+        time.sleep(0.002)
+    return code

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -16,10 +14,11 @@ from safetensors.numpy import load_file
 from elasticdl.errors import DataError, InvalidValue, NotFound
 from elasticdl.experiments.stages import Experiment
 from elasticdl.tracking.events import read_events
+from processes import start_elasticdl
+from runs.kill_and_go_on import kill_and_go_on
 from runs.project_files import DATASET, VARIANTS, write_project, write_run
 
 EPOCHS = 40
-SCRIPT = Path(__file__).with_name("kill_and_go_on.py")
 
 
 @pytest.mark.slow
@@ -31,16 +30,8 @@ def test_a_killed_run_ends_with_the_same_bits(tmp_path: Path, variant: str) -> N
     experiment = Experiment(root, "whole", mlflow=False, log_level="WARNING")
     experiment.run()
     command = ["run", "--run_name=killed", f"--project_root={root}", "--no_mlflow"]
-    done = subprocess.run(
-        [sys.executable, str(SCRIPT), "5", "3", str(root / "runs" / "killed"), *command],
-        capture_output=True,
-        text=True,
-        timeout=200,
-    )
-    assert done.returncode == 0, done.stderr
-    outcome = json.loads(done.stdout)
-    assert outcome["code"] == 0, done.stderr
-    assert outcome["kills"] == 3
+    outcome = kill_and_go_on(root / "runs" / "killed", *command, seed=5, kills=3)
+    assert (outcome.code, outcome.kills) == (0, 3), outcome.said
     _assert_same(root / "runs" / "whole", root / "runs" / "killed")
 
 
@@ -227,19 +218,14 @@ def test_what_to_type_to_go_on_has_all_that_was_given(project: Path) -> None:
     assert "--set 'project_name=two words'" in command and "s3cret" not in command
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(("number", "fork"), [(signal.SIGINT, True), (signal.SIGTERM, False)])
 def test_a_stuck_generator_does_not_keep_a_run_that_was_asked_to_stop(
-    tmp_path: Path, number: signal.Signals
+    tmp_path: Path, number: signal.Signals, fork: bool
 ) -> None:
     root = write_project(tmp_path / "p", dataset=DATASET + STUCK)
     run = write_run(root, data_loader_class="dataset.Stuck", epochs=50)
-    command = [sys.executable, "-m", "elasticdl", "run", "--run_name=one", "--no_mlflow"]
-    process = subprocess.Popen(
-        [*command, f"--project_root={root}"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+    command = ["run", "--run_name=one", "--no_mlflow", f"--project_root={root}"]
+    process = start_elasticdl(*command, stderr=subprocess.STDOUT, fork=fork)
     while not (root / "data" / "stuck").exists():
         assert process.poll() is None
         time.sleep(0.02)

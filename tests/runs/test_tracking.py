@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +9,10 @@ import pytest
 
 from elasticdl.experiments.stages import Experiment
 from elasticdl.tracking.events import read_events
+from runs.kill_and_go_on import kill_and_go_on
 from runs.project_files import write_project, write_run
 
 pytestmark = pytest.mark.usefixtures("tensorflow")
-SCRIPT = Path(__file__).with_name("kill_and_go_on.py")
 
 
 def client(root: Path) -> Any:
@@ -30,13 +27,8 @@ def test_killed_run_is_one_run_in_mlflow(tmp_path: Path) -> None:
     root = write_project(tmp_path / "p")
     run = write_run(root, epochs=12)
     command = ["run", "--run_name=one", f"--project_root={root}", "--log_level=WARNING"]
-    done = subprocess.run(
-        [sys.executable, str(SCRIPT), "3", "2", str(run), *command],
-        capture_output=True,
-        text=True,
-        timeout=200,
-    )
-    assert json.loads(done.stdout) == {"kills": 2, "code": 0}, done.stderr
+    outcome = kill_and_go_on(run, *command, seed=3, kills=2)
+    assert (outcome.kills, outcome.code) == (2, 0), outcome.said
     mlflow = client(root)
     (experiment,) = [e for e in mlflow.search_experiments() if e.name == "points"]
     runs = {r.info.run_name: r for r in mlflow.search_runs([experiment.experiment_id])}

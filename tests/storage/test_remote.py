@@ -22,6 +22,7 @@ from elasticdl.cli.main import main
 from elasticdl.data.registry import open_source
 from elasticdl.errors import DataError, MissingPackage, OutputExists, StorageFailure
 from elasticdl.storage import children, new_directory, place, remove, write_file
+from processes import start_elasticdl
 
 FLAGS: dict[str, Any] = {
     "model_def": "linear.custom_model",
@@ -200,11 +201,8 @@ def test_a_training_that_is_killed_while_it_writes_to_a_bucket_is_resumed(
 ) -> None:
     (zoo / "data.csv").write_text(rows())
     flags = [f"--{name}={value}" for name, value in FLAGS.items()]
-    command = [
-        *[sys.executable, "-m", "elasticdl", "train", *flags, "--data=data.csv"],
-        *["--num_epochs=1000", "--checkpoint_steps=2", f"--output={bucket}/run"],
-    ]
-    process = subprocess.Popen(command, cwd=zoo, stderr=subprocess.PIPE, text=True)
+    flags += ["--data=data.csv", "--num_epochs=1000", "--checkpoint_steps=2"]
+    process = start_elasticdl("train", *flags, f"--output={bucket}/run", cwd=zoo)
     try:
         assert process.stderr is not None
         while "epoch" not in (line := process.stderr.readline()):

@@ -16,6 +16,7 @@ import pytest
 from elasticdl.storage import place
 from elasticdl.tracking.events import EventFile, Events
 from elasticdl.tracking.mlflow import MlflowSink, default_tracking_uri
+from processes import ForkedSender
 
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
 
@@ -51,6 +52,8 @@ class Project:
             "warn": self.told.append,
             **options,
         }
+        if "sender" not in given:
+            given["sender"] = ForkedSender()
         sink = MlflowSink(**given)
         return Events(file, sink), sink
 

@@ -137,8 +137,9 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[3])
+from elasticdl.tracking.mlflow import MlflowSender
 from tracking.conftest import Project
-events, sink = Project(Path(sys.argv[1]), sys.argv[2]).sink()
+events, sink = Project(Path(sys.argv[1]), sys.argv[2]).sink(sender=MlflowSender())
 events.emit("run_started", command="train", step=0)
 events.emit("epoch", epoch=0, step=10, loss=1.0)
 sink._is_greeted.wait()
