@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from processes import Fork, python, run_python
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks are made on Linux only")
 
 PROGRAMS = {
     "argv": "import sys; print(sys.argv[1:], sys.path[0] == '', __name__)",
@@ -38,8 +41,7 @@ def test_fork_does_and_says_what_a_process_does(code: str, tmp_path: Path) -> No
 
 
 def test_module_and_script_start_as_the_main_program(tmp_path: Path) -> None:
-    for name in ("own.py", "beside.py"):
-        (tmp_path / name).write_text("import sys; print(__name__, sys.argv[1:], sys.path[0])\n")
+    (tmp_path / "own.py").write_text("import sys; print(__name__, sys.argv[1:], sys.path[0])\n")
     (tmp_path / "beside.py").write_text("import own, sys; print(__name__, sys.argv)\n")
     for words in (["-m", "own", "x"], [str(tmp_path / "beside.py"), "y"]):
         real, forked = (run_python(*words, cwd=tmp_path, fork=fork) for fork in (False, True))
@@ -70,12 +72,9 @@ def test_session_of_its_own_is_given_when_asked_for() -> None:
 
 
 def test_fork_runs_tensorflow_in_threads_of_its_own() -> None:
-    code = (
-        "import tensorflow as tf; print(int(tf.data.Dataset.range(9).prefetch(1).reduce(0, max)))"
-    )
-    code = code.replace("max", "lambda a, b: a + tf.cast(b, tf.int32)")
+    code = "import tensorflow as tf; print(len(list(tf.data.Dataset.range(9).prefetch(1))))"
     done = run_python("-c", code)
-    assert (done.stdout, done.stderr) == ("36\n", "")
+    assert (done.stdout, done.stderr) == ("9\n", "")
 
 
 def test_no_fork_where_a_module_may_read_another_environment() -> None:
