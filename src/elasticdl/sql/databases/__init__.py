@@ -41,7 +41,9 @@ def open_database(url: str | None) -> Database:
             from elasticdl.sql.databases.postgres_database import PostgresDatabase
 
             return PostgresDatabase(address)
-        raise NotImplementedError(address.dialect)
+        from elasticdl.sql.databases.mysql_database import MySQLDatabase
+
+        return MySQLDatabase(address)
     except ModuleNotFoundError as error:
         raise MissingPackage(
             f"{address.shown} needs the package {error.name}. Install it with: pip install 'elasticdl[sql]'"

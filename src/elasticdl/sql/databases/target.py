@@ -7,7 +7,7 @@ leave the database on their way into the result, and keep their types.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from types import TracebackType
@@ -173,7 +173,7 @@ class TableTarget:
             rows = self._rows_kept()
         taken = [name for name in rows.schema.names if name.lower() == self._column.lower()]
         self.replaced = taken[0] if taken else None
-        rows = _arranged(rows, self.hidden, self.replaced)
+        rows = _arranged(rows, self.hidden, {self.replaced, ROW})
         self._given = rows.schema
         return rows
 
@@ -325,12 +325,12 @@ def _by_name(schema: pa.Schema) -> dict[str, pa.Field]:
     return {field.name.lower(): field for field in schema}
 
 
-def _arranged(rows: Rows, hidden: Sequence[str], left_out: str | None) -> Rows:
-    """Rows with the hidden columns first, and without one that the prediction takes the place of."""
+def _arranged(rows: Rows, hidden: Sequence[str], left_out: Collection[str | None]) -> Rows:
+    """Rows with the hidden columns first, and without those that are left out."""
     names = rows.schema.names
     first = [names.index(name) for name in hidden]
     order = first + [
-        place for place, name in enumerate(names) if place not in first and name != left_out
+        place for place, name in enumerate(names) if place not in first and name not in left_out
     ]
     schema = pa.schema([rows.schema.field(place) for place in order])
     batches = (
