@@ -61,7 +61,7 @@ def serve(presentation: Presentation, /, **options: Any) -> int:
     """Serve SQL over gRPC, for SQLFlow's clients.
 
     The protocol is SQLFlow's: its Python client, its %%sqlflow magic and its command can ask this server. Whoever can
-    ask it can run any SQL.
+    ask it can run any SQL. Without --db each request has a database of its own, in memory.
     """
     level = chosen("log_level", options["log_level"], LEVELS)
     presentation.full_traceback = level == "DEBUG"

@@ -6,6 +6,7 @@ The package can be called: `elasticdl.sql("SELECT ...")` is `elasticdl.sql.api.s
 from __future__ import annotations
 
 import sys
+from os import PathLike
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +18,8 @@ class _CallablePackage(ModuleType):
     def __call__(
         self,
         text: str,
-        db: str | None = None,
-        models: str = "models",
+        db: str | PathLike[str] | None = None,
+        models: str | PathLike[str] = "models",
         model_zoo: str | None = None,
         **options: Any,
     ) -> SqlResult:

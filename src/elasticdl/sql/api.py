@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -90,8 +91,8 @@ class SqlResult:
 
 def sql(
     text: str,
-    db: str | None = None,
-    models: str = "models",
+    db: str | os.PathLike[str] | None = None,
+    models: str | os.PathLike[str] = "models",
     model_zoo: str | None = None,
     **options: Any,
 ) -> SqlResult:
@@ -113,10 +114,15 @@ def sql(
       >>> elasticdl.sql("SELECT 6 * 7 AS answer").to_pandas()                  # doctest: +SKIP
     """
     _check(options)
+    if db is not None and not isinstance(db, (str, os.PathLike)):
+        raise InvalidValue(
+            f"Invalid db {db!r}: give the address of a database, such as duckdb:///shop.db."
+        )
     from elasticdl.sql.session import Session
 
     options.setdefault("tell", lambda line: print(line, file=sys.stderr, flush=True))
-    with Session(db, models=models, model_zoo=model_zoo, **options) as session:
+    address = None if db is None else os.fspath(db)
+    with Session(address, models=os.fspath(models), model_zoo=model_zoo, **options) as session:
         return collect(session.run(text))
 
 

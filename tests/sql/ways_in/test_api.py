@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import subprocess
 import sys
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -78,6 +79,13 @@ def test_the_package_is_a_function_and_a_package(capsys: pytest.CaptureFixture[s
 def test_an_unknown_option_is_refused_with_the_nearest() -> None:
     with pytest.raises(UnknownName, match="Did you mean 'models'"):
         elasticdl.sql("SELECT 1", model="x")
+
+
+def test_a_database_is_an_address_or_a_path(tmp_path: Path) -> None:
+    elasticdl.sql("CREATE TABLE t AS SELECT 1 AS a", db=tmp_path / "x.duckdb")
+    assert list(elasticdl.sql("FROM t", db=str(tmp_path / "x.duckdb"))) == [{"a": 1}]
+    with pytest.raises(InvalidValue, match="give the address"):
+        elasticdl.sql("SELECT 1", db=object())
 
 
 def test_an_error_points_at_its_place() -> None:
