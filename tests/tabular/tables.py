@@ -86,6 +86,7 @@ def people(num_rows: int = 300) -> pa.Table:
             "größe": random.normal(size=num_rows),
             "email": [f"person{i}@example.com" for i in range(num_rows)],
             "marks": [f"{i % 3},{i % 5}" for i in range(num_rows)],
+            "town": [f"town{i % 60}" for i in range(num_rows)],
             "salary": salary,
         }
     )

@@ -17,7 +17,7 @@ from elasticdl.errors import InvalidValue
 from elasticdl.tabular.expression import ColumnGroup
 from elasticdl.tabular.inputs import TableBatches
 from elasticdl.tabular.layers import wrap
-from elasticdl.tabular.models import ALIASES, BUILT_IN, task_of
+from elasticdl.tabular.models import ALIASES, BUILT_IN, targets_of, task_of
 from elasticdl.tabular.plan import FeaturePlan
 
 pytestmark = pytest.mark.usefixtures("tensorflow")
@@ -68,6 +68,8 @@ def test_every_alias_names_a_model_and_its_task() -> None:
         assert task_of(name) == task_of(model) is not None
         assert spec_of(model).build_model()
     assert task_of("mnist.model") is None
+    assert targets_of("DNNLinearCombinedRegressor") == ("linear", "dnn")
+    assert targets_of("DNNRegressor") == ()
 
 
 def test_a_salary_is_learnt_in_a_few_epochs_with_the_seeds_parameters(table: pa.Table) -> None:

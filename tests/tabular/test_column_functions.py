@@ -44,7 +44,8 @@ def feature(made: Call, rows: pa.Table = ROWS) -> Feature:
             "vector",
             {"size": 2, "separator": " ", "mean": [3.5 / 3, 5 / 3]},
         ),
-        (call("CATEGORY_ID", "age", 51), "id", {"size": 51, "encoding": "embedding"}),
+        (call("CATEGORY_ID", "age", 1000), "id", {"size": 1000, "encoding": "one_hot"}),
+        (call("CATEGORY_ID", "age", 1001), "id", {"size": 1001, "encoding": "embedding"}),
         (
             call("CATEGORY_ID", "part", 3),
             "id",

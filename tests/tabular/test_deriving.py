@@ -96,13 +96,26 @@ def test_a_constant_with_nulls_is_kept_for_its_nulls() -> None:
     assert column([5, None])[1] == {"mean": 5.0, "variance": 1.0, "missing": True}
 
 
-def test_a_column_of_names_is_used_with_a_remark(plan: FeaturePlan) -> None:
-    assert any("email" in remark and "nearly every row" in remark for remark in plan.remarks)
+def test_a_column_of_names_is_left_out_with_a_remark(plan: FeaturePlan, table: pa.Table) -> None:
+    assert "email" not in {column.name for column in plan.columns}
+    assert any(
+        "column email is left out: it has another value in nearly every row" in r
+        for r in plan.remarks
+    )
+    said = plan_of(table, "salary", groups=clause(call(None, "email")))
+    assert "email" in {column.name for column in said.columns}
+    assert not said.remarks
+
+
+def test_names_are_used_in_few_rows_or_where_there_is_nothing_else(table: pa.Table) -> None:
+    assert "email" in {column.name for column in plan_of(table.slice(0, 99), "salary").columns}
+    alone = plan_of(table.select(["email", "salary"]), "salary")
+    assert [column.name for column in alone.columns] == ["email"]
 
 
 def test_columns_that_are_excluded_or_the_label_are_no_features(table: pa.Table) -> None:
-    plan = plan_of(table, "SALARY", exclude=["email"])
-    assert not {"email", "salary"} & {c.name for c in plan.columns}
+    plan = plan_of(table, "SALARY", exclude=["role"])
+    assert not {"role", "salary"} & {c.name for c in plan.columns}
     assert plan.label is not None and plan.label.name == "salary"
 
 

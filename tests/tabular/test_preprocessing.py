@@ -196,8 +196,8 @@ def test_hashes_keep_null_apart(keras: Any) -> None:
 
 def test_crosses_are_those_of_keras(keras: Any) -> None:
     rows = rows_of(a=["x", "y", "x"], b=[1, 2, 2])
-    made = of_clause(rows, call("CROSS", ("a", "b"), 1000))
-    assert made.shape == (3, 12)  # embedded: too many for one-hot
+    made = of_clause(rows, call("CROSS", ("a", "b"), 10_000))
+    assert made.shape == (3, 20)  # embedded: too many for one-hot
     hot = of_clause(rows, call("INDICATOR", call("CROSS", ("a", "b"), 1000))).argmax(1)
     layer = keras.layers.HashedCrossing(1000)
     np.testing.assert_array_equal(hot, layer((np.array(["x", "y", "x"]), np.array([1, 2, 2]))))

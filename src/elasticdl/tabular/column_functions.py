@@ -9,7 +9,7 @@ from typing import Any
 from elasticdl.errors import DataError, StatementError, nearest
 from elasticdl.tabular.call import Reader
 from elasticdl.tabular.categories import CATEGORIES, category, is_category
-from elasticdl.tabular.derived import encoding, natural, number_params
+from elasticdl.tabular.derived import MAX_SAID_ONE_HOT, encoding, natural, number_params
 from elasticdl.tabular.expression import Argument, Call, ColumnGroup
 from elasticdl.tabular.plan import Feature, Label
 from elasticdl.tabular.profile import ColumnProfile
@@ -97,10 +97,10 @@ def _dense(call: Call, reader: Reader) -> Feature:
 def _categorical(call: Call, reader: Reader) -> Feature:
     """A category that is not wrapped in EMBEDDING or INDICATOR: the one that fits its size."""
     found = category(call, reader)
-    form = {"encoding": "one_hot"} if call.function == "SPARSE" else encoding(found.params["size"])
-    return Feature(
-        found.name, found.kind, found.columns, {**found.params, **_pooled(found.kind, form)}
-    )
+    many = found.params["size"] if call.function == "SPARSE" else MAX_SAID_ONE_HOT
+    form = encoding(found.params["size"], many)
+    params = {**found.params, **_pooled(found.kind, form)}
+    return Feature(found.name, found.kind, found.columns, params)
 
 
 def _embedding(call: Call, reader: Reader) -> Feature:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from elasticdl.errors import DataError, StatementError, nearest
 from elasticdl.tabular.column_functions import feature_of, with_target
-from elasticdl.tabular.derived import is_constant, natural
+from elasticdl.tabular.derived import is_constant, is_name, natural
 from elasticdl.tabular.describe import describe
 from elasticdl.tabular.expression import ColumnGroup
 from elasticdl.tabular.label import derive_label
@@ -16,6 +16,8 @@ from elasticdl.tabular.types import find
 
 __all__ = ["Profile", "derive", "describe"]
 
+MANY_ROWS = 100
+"""So many rows tell whether a column has another value in each of them."""
 _AS_NAME = ("id", "vocabulary", "hash", "value")
 """Kinds that look at a whole number as a name, not as an amount."""
 
@@ -123,21 +125,26 @@ def _rest(
         shown = ", ".join(column.name for column in rest)
         remarks.append(f"Not used, as no COLUMN clause names it: {shown}.")
         return []
-    made = []
+    told: list[ColumnProfile] = []
+    names: list[ColumnProfile] = []
     for column in rest:
         if (why := is_constant(column)) is not None:
             remarks.append(f"The column {column.name} is left out: it {why}.")
-            continue
-        made += [natural(column, target) for target in targets]
-        if num_rows >= 50 and column.family == "text" and _is_unique(column):
-            remarks.append(
-                f"The column {column.name} has another value in nearly every row: it tells little about new rows."
-            )
-    return made
+        elif num_rows >= MANY_ROWS and is_name(column):
+            names.append(column)
+        else:
+            told.append(column)
+    if features or told:
+        remarks += [_left_out(column) for column in names]
+        names = []
+    return [natural(column, target) for column in (*told, *names) for target in targets]
 
 
-def _is_unique(column: ColumnProfile) -> bool:
-    return (column.distinct.number() or 0) >= 0.9 * max(1, column.distinct.seen)
+def _left_out(column: ColumnProfile) -> str:
+    return (
+        f"The column {column.name} is left out: it has another value in nearly every row, which says nothing of new "
+        f"rows. COLUMN {column.name} uses it all the same."
+    )
 
 
 def _unique_names(features: Sequence[Feature]) -> list[Feature]:

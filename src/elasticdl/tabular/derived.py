@@ -11,9 +11,11 @@ from elasticdl.tabular.profile import ColumnProfile
 
 __all__ = [
     "MAX_ONE_HOT",
+    "MAX_SAID_ONE_HOT",
     "MAX_VOCABULARY",
     "encoding",
     "is_constant",
+    "is_name",
     "natural",
     "number_params",
     "text_category",
@@ -21,6 +23,8 @@ __all__ = [
 
 MAX_VOCABULARY = 1_000
 MAX_ONE_HOT = 32
+MAX_SAID_ONE_HOT = 1_000
+"""Of categories that the user asks for."""
 MAX_BUCKETS = 2**16
 
 
@@ -64,6 +68,12 @@ def is_constant(column: ColumnProfile) -> str | None:
     return f"has the same value in all rows, {shown if len(shown) < 50 else shown[:47] + '...'}"
 
 
+def is_name(column: ColumnProfile) -> bool:
+    """Whether a text is another one in nearly every row: a model would learn the rows by heart."""
+    number = column.distinct.number() or 0
+    return column.family in ("text", "binary") and number >= 0.95 * max(1, column.distinct.seen)
+
+
 def number_params(column: ColumnProfile) -> dict[str, Any]:
     """Mean, variance, and whether a NULL gets an input of its own."""
     moments = column.moments
@@ -91,12 +101,12 @@ def text_category(column: ColumnProfile) -> tuple[str, dict[str, Any]]:
     return "hash", {"size": buckets}
 
 
-def encoding(size: int) -> dict[str, Any]:
+def encoding(size: int, one_hot: int = MAX_ONE_HOT) -> dict[str, Any]:
     """One input a value, or for many values a vector that is learnt.
 
     >>> encoding(3), encoding(1000)
     ({'encoding': 'one_hot'}, {'encoding': 'embedding', 'dimension': 12})
     """
-    if size <= MAX_ONE_HOT:
+    if size <= one_hot:
         return {"encoding": "one_hot"}
     return {"encoding": "embedding", "dimension": min(32, math.ceil(2 * size**0.25))}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-__all__ = ["ALIASES", "BUILT_IN", "task_of"]
+__all__ = ["ALIASES", "BUILT_IN", "targets_of", "task_of"]
 
 BUILT_IN = Path(__file__).parent / "zoo"
 """Their model zoo."""
@@ -33,3 +33,13 @@ def task_of(model_def: str) -> str | None:
     if "regress" in name:
         return "regression"
     return "classification" if "classifi" in name else None
+
+
+def targets_of(model_def: str) -> tuple[str, ...]:
+    """The inputs of a model that has several, as `COLUMN ... FOR` names them; none when it has one or is unknown.
+
+    >>> targets_of("WideAndDeepRegressor"), targets_of("regressor.DNN")
+    (('linear', 'dnn'), ())
+    """
+    name = ALIASES.get(model_def, model_def)
+    return ("linear", "dnn") if name.endswith(".WideAndDeep") else ()
