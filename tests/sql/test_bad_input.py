@@ -19,6 +19,7 @@ TRAIN = "SELECT role, age, salary FROM employee TRAIN {} LABEL {} INTO {};"
 GOOD = ("DNNRegressor", "salary", "m")
 
 
+# ruff: noqa: E501
 @pytest.mark.parametrize(
     ("text", "says", "marked"),
     [

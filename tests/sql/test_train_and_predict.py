@@ -9,11 +9,11 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pytest
-from seeds import MISSING, SEEDS
 
 import elasticdl
 from elasticdl.errors import StatementError
 from elasticdl.sql.registry import Registry
+from seeds import MISSING, SEEDS
 
 from .conftest import ROWS, Company, make_company
 
@@ -181,7 +181,7 @@ def test_versions_are_added_and_go_on_from_older_ones(company: Company) -> None:
     )
     assert "Trained pay@2" in outcome.message
     assert outcome.result is not None
-    first = [e for e in company.events if e["event"] == "epoch"][0]
+    first = next(e for e in company.events if e["event"] == "epoch")
     assert first["loss"] < 0.2  # it did not begin anew
     rows = company.rows("SHOW MODELS LIKE 'pay'")
     assert [(row["version"], row["from"]) for row in rows] == [(2, "pay@1"), (1, None)]
