@@ -179,7 +179,8 @@ def _server(
         yield process
     finally:
         if process.poll() is None:
-            process.send_signal(signal.SIGQUIT if "postgres" in str(command[0]) else signal.SIGTERM)
+            # PostgreSQL has processes and shared memory of its own to end; MariaDB takes its time for files that go.
+            process.send_signal(signal.SIGQUIT if "postgres" in str(command[0]) else signal.SIGKILL)
             process.wait()
 
 
