@@ -20,6 +20,8 @@ from typing import Any
 import yaml
 
 from elasticdl.cli.main import main
+from elasticdl.sql.parse import parse
+from elasticdl.sql.statements import Plain
 from processes import run_python
 
 from .blocks import ROOT, Block
@@ -58,6 +60,7 @@ class Reader:
             "python": self._python,
             "json": self._json,
             "yaml": self._yaml,
+            "sql": self._sql,
             "text": self._shown,
             "": lambda block: None,  # a drawing
         }
@@ -96,6 +99,11 @@ class Reader:
         """A file of the page's, which a later command reads."""
         assert block.file and yaml.safe_load(block.text), f"{block}: not a file"
         _write(block)
+
+    def _sql(self, block: Block) -> None:
+        """A statement of ours, which can be read."""
+        (statement,) = parse(block.text)
+        assert not isinstance(statement, Plain), f"{block}: only a database's"
 
     def _json(self, block: Block) -> None:
         """One JSON value, or one a line. What an editor would start is started."""
