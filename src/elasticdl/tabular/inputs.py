@@ -42,13 +42,20 @@ class TableBatches:
 
         For training all rows of the lease are mixed, in an order that the seed alone decides.
         """
+        import tensorflow as tf
+
         columns = self._columns(mode)
         _check_names(columns, chunks.element_spec)
-        rows = chunks.map(lambda chunk: _typed(columns, chunk))
-        if mode == "training":
-            rows = rows.rebatch(LARGEST).map(lambda whole: _shuffled(whole, seed))
+        is_training = mode == "training"
+
+        def finish(chunk: dict[str, tf.Tensor]) -> Any:
+            rows = _typed(columns, chunk)
+            return self._split(_shuffled(rows, seed) if is_training else rows, mode)
+
         # All that is done is done to many rows at once; cutting them up is the last of it.
-        return self._finished(rows, mode).rebatch(batch_size)
+        many = chunks.rebatch(LARGEST) if is_training else chunks
+        # There is nothing for AutoGraph to convert, and looking for it takes time.
+        return many.map(tf.autograph.experimental.do_not_convert(finish)).rebatch(batch_size)
 
     def __call__(
         self,
@@ -68,54 +75,43 @@ class TableBatches:
         batches = records.batch(batch_size)
         if isinstance(spec, Mapping):
             _check_names(columns, spec)
-            rows = batches.map(lambda batch: _typed(columns, batch))
-        elif isinstance(spec, tf.TensorSpec) and spec.dtype == tf.string and spec.shape.rank == 0:
-            rows = batches.map(lambda batch: parse(batch, columns))
-        else:
-            raise DataError(
-                f"The records are {spec}, and the standard input function reads tf.Examples or rows of named columns. "
-                "Give the files that `elasticdl sql export` writes."
-            )
-        return self._finished(rows, mode)
-
-    def _columns(self, mode: str) -> tuple[Column, ...]:
-        return (
-            self.plan.columns
-            if mode == "prediction"
-            else (*self.plan.columns, *self._label_column(mode))
+            return batches.map(lambda batch: self._split(_typed(columns, batch), mode))
+        if isinstance(spec, tf.TensorSpec) and spec.dtype == tf.string and spec.shape.rank == 0:
+            return batches.map(lambda batch: self._split(parse(batch, columns), mode))
+        raise DataError(
+            f"The records are {spec}, and the standard input function reads tf.Examples or rows of named columns. "
+            "Give the files that `elasticdl sql export` writes."
         )
 
-    def _label_column(self, mode: str) -> tuple[Column, ...]:
-        label = self.plan.label
-        if label is None:
+    def _columns(self, mode: str) -> tuple[Column, ...]:
+        if mode == "prediction":
+            return self.plan.columns
+        if self.plan.label is None:
             raise DataError(f"The plan of the columns has no label, which {mode} needs.")
-        return (Column(label.name, label.dtype, label.source),)
+        return (*self.plan.columns, *self.plan.label_columns)
 
-    def _finished(self, rows: tf.data.Dataset, mode: str) -> tf.data.Dataset:
+    def _split(self, rows: dict[str, tf.Tensor], mode: str) -> Any:
+        """Features and label of some rows; for prediction the features alone."""
         label = self.plan.label
         if mode == "prediction" or label is None:
             return rows
-        encode = self._class_numbers(label) if label.task == CLASSIFICATION else _numbers
+        features = {column.name: rows[column.name] for column in self.plan.columns}
+        values = rows[label.name]
+        if label.task != CLASSIFICATION:
+            return features, _numbers(values, label)[:, None]
+        return features, _known(values, self._class_numbers(label, values), label)[:, None]
 
-        def split(row: dict[str, tf.Tensor]) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
-            features = {column.name: row[column.name] for column in self.plan.columns}
-            return features, encode(row[label.name], label)[:, None]
-
-        return rows.map(split)
-
-    def _class_numbers(self, label: Label) -> Any:
+    def _class_numbers(self, label: Label, values: tf.Tensor) -> tf.Tensor:
         """Classes by their place, looked up in a table that belongs to no graph."""
         import tensorflow as tf
 
         if self._classes is None:
-            values = [str(c) if label.dtype == "string" else int(c) for c in label.classes]
+            known = [str(c) if label.dtype == "string" else int(c) for c in label.classes]
             with tf.init_scope():
-                keys = tf.constant(values, label.dtype)
-                pairs = tf.lookup.KeyValueTensorInitializer(
-                    keys, tf.range(len(values), dtype=tf.int64)
-                )
+                keys, places = tf.constant(known, label.dtype), tf.range(len(known), dtype=tf.int64)
+                pairs = tf.lookup.KeyValueTensorInitializer(keys, places)
                 self._classes = tf.lookup.StaticHashTable(pairs, default_value=-1)
-        return lambda values, label: _known(values, self._classes.lookup(values), label)
+        return self._classes.lookup(values)
 
 
 def _numbers(values: tf.Tensor, label: Label) -> tf.Tensor:

@@ -24,7 +24,8 @@ def wrap(build: Callable[[], keras.Model], plan: FeaturePlan) -> keras.Model:
 
     The inner model gets a float32 matrix [batch, n], or a dict of them when the plan has several targets. Layers
     have the same names each time. An input is called as its column where TensorFlow allows it, and else by a
-    similar name; the keys of the dict are the columns always.
+    similar name; the keys of the dict are the columns always. Columns of float64 are best given as tensors or by a
+    dataset: Keras' `fit` and `predict` round arrays of them to float32 before any layer sees them.
 
     Raises:
       ContractError: the inner model does not take such an input.
