@@ -14,7 +14,10 @@ from elasticdl.sql.rows import Rows
 
 from .predicting import fill, q, rows_of
 
-NUMBERS = "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r WHERE i < {n}) SELECT i, i * 0.5e0 AS half FROM r"
+NUMBERS = (
+    "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r WHERE i < {n}) "
+    "SELECT i, i * 0.5e0 AS half FROM r"
+)
 
 
 def numbers(database: Database, n: int) -> str:

@@ -196,9 +196,8 @@ class DuckDBDatabase:
             raise
         except (duckdb.Error, RuntimeError, pa.ArrowException, OSError) as error:
             told = trouble(error)
-            if (
-                self._in_target
-            ):  # an error ended the transaction: without this, no name could be looked up
+            # An error ended the transaction: without this, no name could be looked up.
+            if self._in_target:
                 self.rollback()
             columns = lambda: columns_read(sql, self.dialect, self.columns)  # noqa: E731
             raise as_error(told, self.shown, self.tables, columns) from None

@@ -90,7 +90,8 @@ class MySQLDatabase:
     def tables(self) -> list[str]:
         rows = self.ask(
             "SELECT table_schema, table_name, table_schema = DATABASE() FROM information_schema.tables WHERE "
-            "COALESCE(table_schema = DATABASE(), TRUE) AND table_schema NOT IN ('information_schema', 'mysql', 'performance_schema', 'sys') "
+            "COALESCE(table_schema = DATABASE(), TRUE) AND table_schema "
+            "NOT IN ('information_schema', 'mysql', 'performance_schema', 'sys') "
             "AND table_name NOT LIKE '\\_\\_elasticdl\\_%%' ORDER BY 2"
         )
         return [name if near == "1" else f"{schema}.{name}" for schema, name, near in rows]

@@ -234,9 +234,8 @@ class PostgresDatabase:
             told = trouble(error)
             if told.kind == "lost":
                 self._connection, self._in_target = None, False
-            elif (
-                self._in_target
-            ):  # an error ended the transaction: without this, no name could be looked up
+            # An error ended the transaction: without this, no name could be looked up.
+            elif self._in_target:
                 self.rollback()
             columns = lambda: columns_read(sql, self.dialect, self.columns)  # noqa: E731
             raise as_error(told, self.shown, self.tables, columns) from None

@@ -62,10 +62,12 @@ class _Stream:
         self._file: IO[bytes] | None = None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        while (batch := next(self._source, None)) is not None:
-            for start in range(0, batch.num_rows, BATCH_ROWS):
-                yield batch.slice(start, BATCH_ROWS)
-        self.close()
+        try:
+            while (batch := next(self._source, None)) is not None:
+                for start in range(0, batch.num_rows, BATCH_ROWS):
+                    yield batch.slice(start, BATCH_ROWS)
+        finally:
+            self.close()
 
     def close(self) -> None:
         self._source = iter(())

@@ -133,17 +133,18 @@ class TableTarget:
         overwrite: bool,
     ) -> None:
         self._hands, self._finish, self._overwrite = hands, finish, overwrite
+        quoted(hands.dialect, [*table, column])  # refuses what can be no name
         # A name that is there as it was written is meant so; else it is read as the database reads it without quotes.
         exact = hands.find(table)
         self._table = list(table) if exact else folded(hands.dialect, table)
         self._column = folded(hands.dialect, [column])[0]
         if exact and column in hands.schema(exact).names:
             self._column = column
-        quoted(hands.dialect, [*self._table, self._column])  # refuses what can be no name
         self._selection = read_selection(select, hands.dialect)
         self._case, self._found = self._decide()
         self._rows_table, self._predictions = temporary_name(), temporary_name()
         self._given = pa.schema([])
+        self._rows: Rows | None = None
         self._done = False
         self.hidden: tuple[str, ...] = ()
         self.replaced: str | None = None
@@ -163,6 +164,8 @@ class TableTarget:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if self._rows is not None:
+            self._rows.close()
         if not self._done:
             self._hands.rollback()
 
@@ -174,7 +177,7 @@ class TableTarget:
         taken = [name for name in rows.schema.names if name.lower() == self._column.lower()]
         self.replaced = taken[0] if taken else None
         rows = _arranged(rows, self.hidden, {self.replaced, ROW})
-        self._given = rows.schema
+        self._given, self._rows = rows.schema, rows
         return rows
 
     def _rows_of(self, found: Found) -> Rows:
