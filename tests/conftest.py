@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 from collections.abc import Callable, Iterator
@@ -14,11 +15,16 @@ from elasticdl.quiet import load_tensorflow
 # Test modules import TensorFlow themselves: their subprocesses and they are to be as quiet as users'.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 if "PYTEST_XDIST_WORKER" in os.environ:  # as many processes as processors: each has one for itself
-    os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
+    for pool in ("TF_NUM_INTRAOP", "OPENBLAS_NUM", "OMP_NUM"):
+        os.environ.setdefault(f"{pool}_THREADS", "1")
 
 pytest_plugins = ("object_stores",)
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()  # TensorFlow's objects are no garbage: to look at them again and again takes long
 
 
 @pytest.fixture(scope="session")

@@ -7,12 +7,20 @@ from typing import Any
 
 import pytest
 
+from elasticdl.experiments import stages
 from elasticdl.experiments.stages import Experiment
 from elasticdl.tracking.events import read_events
+from processes import ForkedSender
 from runs.kill_and_go_on import kill_and_go_on
 from runs.project_files import write_project, write_run
 
 pytestmark = pytest.mark.usefixtures("tensorflow")
+
+
+@pytest.fixture(autouse=True)
+def _forked_sender(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For experiments of this process; a command's own loads MLflow as ever."""
+    monkeypatch.setattr(stages, "MlflowSender", ForkedSender)
 
 
 def client(root: Path) -> Any:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from elasticdl.errors import StatementError, UserError
+from elasticdl.errors import StatementError, Stopped, UserError
 from elasticdl.sql.registry import Registry
 
 from .conftest import Company
@@ -140,7 +140,7 @@ def test_a_training_that_is_killed_leaves_no_version(company: Company) -> None:
 
 
 def test_a_training_that_is_cancelled_leaves_no_version(company: Company) -> None:
-    with pytest.raises(StatementError, match="stopped"):
+    with pytest.raises(Stopped, match="stopped"):
         company.run(
             TRAIN.format("DNNRegressor WITH train.epoch=100000", "salary", "never"),
             is_cancelled=lambda: any(e["event"] == "epoch" for e in company.events),

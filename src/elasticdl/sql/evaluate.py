@@ -15,8 +15,9 @@ from elasticdl.sql.outcome import Outcome
 from elasticdl.sql.places import in_select
 from elasticdl.sql.registry import Version
 from elasticdl.sql.rows import Rows
-from elasticdl.sql.spool import Spool, check_columns, write_rows
+from elasticdl.sql.spool import Spool, write_rows
 from elasticdl.sql.statements import Evaluate, Explain
+from elasticdl.tabular.arrays import check_columns
 from elasticdl.tabular.plan import FeaturePlan
 
 __all__ = ["evaluate", "give", "with_label"]

@@ -26,10 +26,10 @@ from elasticdl.sql.places import in_select
 from elasticdl.sql.predict import outputs, run_predictions
 from elasticdl.sql.registry import Version
 from elasticdl.sql.rows import Rows
-from elasticdl.sql.spool import Spool, check_columns, read_spool, write_rows
+from elasticdl.sql.spool import Spool, read_spool, write_rows
 from elasticdl.sql.statements import Explain
 from elasticdl.storage import place, write_file
-from elasticdl.tabular.arrays import to_arrays
+from elasticdl.tabular.arrays import check_columns, to_arrays
 from elasticdl.tabular.plan import FeaturePlan, Label
 
 __all__ = ["explain"]

@@ -21,8 +21,9 @@ from elasticdl.sql.outcome import Outcome
 from elasticdl.sql.places import in_select
 from elasticdl.sql.registry import Version
 from elasticdl.sql.rows import Rows
-from elasticdl.sql.spool import Spool, check_columns, plain_schema, read_spool, write_rows
+from elasticdl.sql.spool import Spool, plain_schema, read_spool, write_rows
 from elasticdl.sql.statements import Predict, WithSelect
+from elasticdl.tabular.arrays import check_columns
 from elasticdl.tabular.plan import FeaturePlan
 
 __all__ = ["outputs", "predict", "run_predictions"]

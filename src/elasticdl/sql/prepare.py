@@ -24,7 +24,7 @@ from elasticdl.sql.registry import Version
 from elasticdl.sql.spool import BLOCK, write_rows, write_split
 from elasticdl.sql.statements import Train
 from elasticdl.tabular.derive import Profile, derive
-from elasticdl.tabular.models import ALIASES, BUILT_IN, task_of
+from elasticdl.tabular.models import ALIASES, BUILT_IN, targets_of, task_of
 from elasticdl.tabular.plan import FeaturePlan
 from elasticdl.tabular.types import find
 
@@ -197,7 +197,13 @@ def _plan(
         return FeaturePlan.from_json(old.card["plan"])  # other features would be another model
     task = task_of(model)
     try:
-        return derive(profile, label=label, task=task, groups=statement.columns)
+        return derive(
+            profile,
+            label=label,
+            task=task,
+            groups=statement.columns,
+            targets=targets_of(model),
+        )
     except StatementError:
         raise
     except DataError as error:

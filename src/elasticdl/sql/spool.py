@@ -6,7 +6,7 @@ they come, and from then on it does not matter what becomes of the table or the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,8 @@ import pyarrow as pa
 
 from elasticdl.sql.rows import Rows
 from elasticdl.storage import place, storage_errors
-from elasticdl.tabular.arrays import to_arrays
-from elasticdl.tabular.plan import Column
 
-__all__ = ["BLOCK", "Spool", "check_columns", "read_spool", "write_rows", "write_split"]
+__all__ = ["BLOCK", "Spool", "read_spool", "write_rows", "write_split"]
 
 BLOCK = 512
 """Rows that stay together when a training shuffles; see the Arrow reader."""
@@ -110,11 +108,6 @@ def read_spool(path: Path) -> Iterator[pa.RecordBatch]:
     with pa.OSFile(str(path), "rb") as file, pa.ipc.open_file(file) as reader:
         for number in range(reader.num_record_batches):
             yield reader.get_batch(number)
-
-
-def check_columns(schema: pa.Schema, columns: Sequence[Column]) -> None:
-    """Refuse rows that lack columns of a plan, or have them in types that cannot be read as it says."""
-    to_arrays(plain(pa.RecordBatch.from_pylist([], schema=schema)), columns)
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:

@@ -165,15 +165,15 @@ def test_memory_stays_flat_when_rows_are_many(database: Database) -> None:
         pytest.skip("takes too long by a Python cursor")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     series = (
-        "range(300000) AS t(i)"
+        "range(1500000) AS t(i)"
         if database.dialect == "duckdb"
-        else "generate_series(1, 300000) AS t(i)"
+        else "generate_series(1, 1500000) AS t(i)"
     )
     count = 0
-    with database.select(f"SELECT i, repeat('x', 1500) || i AS text FROM {series}") as rows:
+    with database.select(f"SELECT i, repeat('x', 300) || i AS text FROM {series}") as rows:
         for batch in rows:
             count += batch.num_rows
-    assert count == 300_000
+    assert count == 1_500_000
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert grown < 250_000  # kilobytes; all rows together have 450 MB
 
