@@ -24,10 +24,10 @@ def in_select(statement: WithSelect, error: UserError) -> StatementError:
     begin = statement.select_span.start
     for match in _QUOTED.finditer(str(error)):
         name = next(group for group in match.groups() if group)
-        name = name.rpartition(".")[2]
-        found = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", statement.select, re.IGNORECASE)
-        if found:
-            return StatementError(str(error), begin + found.start(), begin + found.end())
+        for part in (name, name.rpartition(".")[2]):
+            word = rf"(?<!\w){re.escape(part)}(?!\w)"
+            if part and (found := re.search(word, statement.select, re.IGNORECASE)):
+                return StatementError(str(error), begin + found.start(), begin + found.end())
     return StatementError(str(error), begin, statement.select_span.end)
 
 

@@ -70,7 +70,7 @@ class Train(WithSelect):
     label: Word | None = None
     using: Word | None = None
     if_exists: str = "add"
-    """add a version; `refuse` (CREATE MODEL), `replace` (OR REPLACE, drops the versions before) or `keep` (IF NOT EXISTS)."""
+    """add a version; refuse (CREATE MODEL), replace (OR REPLACE drops the versions before) or keep (IF NOT EXISTS)."""
 
 
 @dataclass(frozen=True)

@@ -186,6 +186,8 @@ class MySQLDatabase:
                     yield batch_of(rows, schema)
 
         def close() -> None:
+            if not connection.open:
+                _abandon(cursor)
             with suppress(self._module.Error):
                 cursor.close()
 
@@ -202,6 +204,14 @@ class MySQLDatabase:
             raise as_error(trouble(error), self.shown, self.tables, columns) from None
         except pa.ArrowInvalid as error:
             raise InvalidValue(f"{self.shown} gave a value that cannot be read: {error}.") from None
+
+
+def _abandon(cursor: Any) -> None:
+    """Keep the driver from reading to the end of a result whose connection is gone."""
+    result = cursor._result
+    if result is not None:
+        result.unbuffered_active, result.connection = False, None
+    cursor.connection = None
 
 
 def _home(parts: Sequence[str]) -> str | None:

@@ -26,6 +26,7 @@ _STATES = (
     ("25", "statement"),
 )
 _WORDS = (
+    ("option", r"invalid URI query parameter|invalid sslmode value|invalid connection option"),
     ("stopped", r"canceling statement due to user request"),
     ("login", r"password authentication failed|no password supplied|role \".*\" does not exist|no pg_hba\.conf entry"),
     ("database", r"database \".*\" does not exist"),
@@ -34,7 +35,6 @@ _WORDS = (
     ("lost", r"SSL SYSCALL error|bad connection|PQgetCopyData"),
     ("host", r"could not translate host name|Connection refused|timeout expired|No route to host|unreachable|"
              r"is not accepting|starting up|recovery mode|Failed to connect"),
-    ("option", r"invalid URI query parameter|invalid sslmode value|invalid connection option"),
     ("data", r"division by zero|invalid input syntax|out of range"),
 )  # fmt: skip
 _NAME = re.compile(r'(?:relation|column|table|schema) "?([^"\n]+?)"? does not exist')
