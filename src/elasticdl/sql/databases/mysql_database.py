@@ -163,6 +163,10 @@ class MySQLDatabase:
             cursor.execute(sql, values)
             return list(cursor.fetchall())
 
+    def number(self) -> int:
+        """The server's number of the connection."""
+        return int(self._connection.thread_id())
+
     def drop_rows(self) -> None:
         self._streams.drop()
 
@@ -176,9 +180,9 @@ class MySQLDatabase:
         return self._connection.cursor()
 
     def _rows(self, cursor: Any, sql: str) -> Rows:
-        schema = schema_of(
-            cursor._result.fields
-        )  # the description leaves signs and character sets out
+        connection = self._connection
+        # The driver's own packets: the description leaves signs and character sets out.
+        schema = schema_of(cursor._result.fields)
 
         def batches() -> Iterator[pa.RecordBatch]:
             with self.failures(sql):

@@ -5,9 +5,9 @@ place of the old one. A kill at any moment leaves the old table or the whole new
 tables is removed by the next write to the same schema.
 
 Limits. The table is copied, so that it needs space for a second copy of itself for a while, and writers wait while it
-is copied. Tables with triggers or foreign keys are refused, since they would not come along. A table without a
-primary key, or with a key of another type than numbers and texts, must not be changed by others between the reading
-and the writing: if it was, an error says so and nothing is written.
+is copied; readers do not. Tables with triggers or foreign keys are refused, since they would not come along. A table
+without a primary key, or with a key of another type than numbers and texts, must not be changed by others between the
+reading and the writing: if it was, an error says so and nothing is written.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class BySwap:
         self._settings: list[tuple[str, str | int]] = []
         self._temporary: list[str] = []
         self._prepared = self._rename = ""
-        self._locked = False
+        self._holder: Any = None
         self._key_of: Found | None = None
         self._ids: list[RowId] = []
         self._source: str | None = None
@@ -88,7 +88,7 @@ class BySwap:
             self.execute(f"DROP TABLE IF EXISTS {quoted(self.dialect, [self._home or '', name])}")
 
     def commit(self) -> None:
-        if self._locked:
+        if self._holder is not None:
             self._rename_under_lock()
         else:
             self.execute(self._rename)
@@ -177,8 +177,7 @@ class BySwap:
             f"{source}.{part.column} = {made}.{quote(self.dialect, f'{ROW}_{number}')}"
             for number, part in enumerate(self._ids)
         )
-        self.execute(f"LOCK TABLES {table} WRITE, {shadow} WRITE")
-        self._locked = True
+        self._lock(table)
         if self._checksum is not None and self._checksum_of(found) != self._checksum:
             raise self._changed(found)
         self.execute(
@@ -251,37 +250,50 @@ class BySwap:
     def _old(self, schema: str) -> str:
         return quoted(self.dialect, [schema, f"{self._name}_old"])
 
+    def _lock(self, table: str) -> None:
+        """Keep others from writing to a table, by another connection: whoever holds such a lock may not rename."""
+        self._holder = self._database.connect()
+        with self._database.failures():
+            _run(self._holder, "SET SESSION lock_wait_timeout = 60")
+            _run(self._holder, f"LOCK TABLES {table} READ")
+
     def _rename_under_lock(self) -> None:
-        """Rename while nobody can write. MariaDB refuses that to whoever holds the lock: another connection waits for
-        it, and comes before all other writers."""
-        other = self._database.connect()
+        """Rename while nobody can write: it waits for the lock, and then comes before all who wait to write.
+
+        The other names of the renaming are known to nobody else, so that what it waits for is the table itself.
+        """
         failed: list[Exception] = []
-        thread = threading.Thread(target=_run, args=(other, self._rename, failed), daemon=True)
+        thread = threading.Thread(target=self._try_rename, args=(failed,), daemon=True)
         thread.start()
         try:
-            while thread.is_alive() and not self._waits(other.thread_id()):
+            while thread.is_alive() and not self._waits():
                 thread.join(0.01)
         except BaseException:
-            self._database.ask("KILL QUERY %s", other.thread_id())
+            _run(self._holder, f"KILL QUERY {self._database.number()}")
             thread.join()
             raise
         self._unlock()
         thread.join()
-        other.close()
-        with self._database.failures():
-            if failed:
-                raise failed[0]
+        if failed:
+            raise failed[0]
 
-    def _waits(self, connection: int) -> bool:
-        rows = self._database.ask(
-            "SELECT state FROM information_schema.processlist WHERE id = %s", connection
+    def _try_rename(self, failed: list[Exception]) -> None:
+        try:
+            self.execute(self._rename)
+        except Exception as error:
+            failed.append(error)
+
+    def _waits(self) -> bool:
+        own = (
+            f"SELECT state FROM information_schema.processlist WHERE id = {self._database.number()}"
         )
-        return any("metadata lock" in (state or "") for (state,) in rows)
+        return any("table metadata lock" in (state or "") for (state,) in _run(self._holder, own))
 
     def _unlock(self) -> None:
-        if self._locked:
-            self._locked = False
-            self.execute("UNLOCK TABLES")
+        holder, self._holder = self._holder, None
+        if holder is not None:
+            with suppress(Exception):
+                holder.close()  # which unlocks
 
     def _clean(self) -> None:
         self._unlock()
@@ -329,12 +341,10 @@ class BySwap:
         )
 
 
-def _run(connection: Any, sql: str, failed: list[Exception]) -> None:
-    try:
-        with connection.cursor() as cursor:
-            cursor.execute(sql)
-    except Exception as error:
-        failed.append(error)
+def _run(connection: Any, sql: str) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(sql)
+        return list(cursor.fetchall()) if cursor.description else []
 
 
 def _declared(field: pa.Field) -> str:

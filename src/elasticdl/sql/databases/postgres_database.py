@@ -233,7 +233,9 @@ class PostgresDatabase:
         except (self._dbapi.Error, pa.ArrowException, OSError) as error:
             told = trouble(error)
             if told.kind == "lost":
-                self._connection, self._in_target = None, False
+                lost, self._connection, self._in_target = self._connection, None, False
+                with suppress(Exception):
+                    lost.close()
             # An error ended the transaction: without this, no name could be looked up.
             elif self._in_target:
                 self.rollback()
