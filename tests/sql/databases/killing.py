@@ -1,6 +1,7 @@
-"""A process that predicts and is killed before its 1st, 2nd, 3rd ... order to the database; for all but the last table, before every third.
+"""A process that predicts and is killed before its 1st, 2nd, 3rd ... order to the database.
 
-Run with: python killing.py URL SELECT TABLE ... For each kill it prints `killed` and waits for a line, and goes on to
+Of all tables but the last only every third kill is tried. Run with: python killing.py URL SELECT TABLE ...
+For each kill it prints `killed` and waits for a line, and goes on to
 the next table with `done` when it came to the end.
 """
 
