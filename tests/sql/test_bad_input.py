@@ -42,6 +42,28 @@ GOOD = ("DNNRegressor", "salary", "m")
         ("SELECT role, age FROM employee EVALUATE pay;", "salary", "SELECT"),
         ("SELECT * FROM employee EVALUATE pay LABEL slary;", "Did you mean 'salary'?", "slary"),
         ("SELECT * FROM employee EXPLAIN pay USING SHAPP;", "Did you mean 'SHAP'?", "SHAPP"),
+        (TRAIN.format("DNNRegressor WITH optimizer=nope", "salary", "m"), "nope", "nope"),
+        (TRAIN.format("DNNRegressor WITH loss=nope", "salary", "m"), "nope", "nope"),
+        (TRAIN.format("DNNRegressor WITH train.seed=-5", "salary", "m"), "from 0 on", "-5"),
+        (TRAIN.format("DNNRegressor WITH validation.split=0.99", "salary", "m"), "to 0.9", "0.99"),
+        (TRAIN.format("DNNRegressor WITH validation.throttle_secs=-1", "salary", "m"), "validation.throttle_secs", "validation.throttle_secs"),
+        (TRAIN.format("DNNRegressor WITH validation.select='DROP TABLE employee'", "salary", "m"), "must be a SELECT", "'DROP TABLE employee'"),
+        (TRAIN.format("DNNRegressor WITH validation.select='SELECT 1; SELECT 2'", "salary", "m"), "2 statements", "'SELECT 1; SELECT 2'"),
+        (TRAIN.format("DNNRegressor WITH validation.select='FROM employee WHERE age > 999'", "salary", "m"), "no rows", "'FROM"),
+        (TRAIN.format("DNNRegressor USING pay", "age", "m"), "trained to predict salary", "age"),
+        (TRAIN.format("DNNRegressor WITH hidden_units=[3] USING pay", "salary", "m"), "was trained with hidden_units=[16]", "hidden_units"),
+        (TRAIN.format("DNNRegressor COLUMN DENSE(age) USING pay", "salary", "m"), "has its features already", "DENSE(age)"),
+        (TRAIN.format("LinearRegressor USING pay", "salary", "m"), "cannot go on as", "LinearRegressor"),
+        ("SELECT salary, age FROM employee TRAIN DNNRegressor USING pay INTO m;", "'role'", "SELECT"),
+        ("SELECT *, [1, 2] AS pair FROM employee TRAIN DNNRegressor LABEL salary INTO m;", "pair", "pair"),
+        ("SELECT age, role, age + 1 AS age FROM employee PREDICT USING pay;", "more than once", "age"),
+        ("SELECT age, role, 1 AS offer FROM employee PREDICT fresh.offer USING pay;", "column 'offer' already", "fresh.offer"),
+        ("SELECT * FROM testdata PREDICT testdata.age WITH predict.overwrite=true USING pay;", "predicts from", "testdata.age"),
+        ("SELECT *, NULL::DOUBLE AS salary2 FROM employee EVALUATE pay LABEL salary2;", "IS NOT NULL", "SELECT"),
+        ("SELECT * REPLACE ('x' AS role), 'no' AS rich FROM employee EVALUATE wealth LABEL rich;", "rich", "rich"),
+        ("SELECT * FROM employee EXPLAIN pay WITH explain.plot='p.txt';", "does not end in .png", "'p.txt'"),
+        ("SELECT * FROM employee EVALUATE pay INTO testdata;", "evaluate.overwrite=true", "testdata"),
+        ("SELECT 1; SELECT * FROM employe;", "employe", "employe"),
         ("SELECT * FROM employee PREDICT USING pay WITH predict.probabilties=true;", "Did you mean 'predict.probabilities'?", "predict.probabilties"),
     ],
 )  # fmt: skip
@@ -88,6 +110,38 @@ def test_names_are_quoted_and_never_run(company: Company, name: str) -> None:
     company.run(f"SELECT role, age FROM applicant PREDICT {quoted}.{quoted} USING pay;")
     assert len(company.rows(f"SELECT {quoted} FROM {quoted}")) == 100
     assert len(company.rows("SELECT * FROM employee")) == 240
+
+
+def test_a_picture_replaces_pictures_only(company: Company) -> None:
+    before = company.path.read_bytes()
+    odd = company.path.with_suffix(".png")
+    odd.write_bytes(b"precious")
+    with pytest.raises(StatementError, match="exists and is no picture"):
+        company.run(f"SELECT * FROM employee EXPLAIN pay WITH explain.plot='{odd}';")
+    assert odd.read_bytes() == b"precious"
+    assert company.path.read_bytes() == before
+
+
+def test_labels_that_are_no_class_are_told(company: Company) -> None:
+    company.run(
+        "SELECT age, salary, role FROM employee TRAIN DNNClassifier WITH train.epoch=1 LABEL role INTO roles;"
+    )
+    company.run("UPDATE employee SET role = 'king' WHERE age > 55")
+    with pytest.raises(
+        StatementError, match=r"'king' in \d+ rows, which is no class of the model \(chief"
+    ):
+        company.run("SELECT * FROM employee EVALUATE roles;")
+    with pytest.raises(StatementError, match="'king'"):
+        company.run(
+            "SELECT * FROM employee TRAIN DNNClassifier WITH train.epoch=1 USING roles INTO roles;"
+        )
+
+
+def test_a_dry_run_changes_nothing_whatever_it_says(company: Company) -> None:
+    text = TRAIN.format("DNNRegressor WITH validation.select='DROP TABLE testdata'", "salary", "m")
+    with pytest.raises(StatementError, match="must be a SELECT"):
+        company.run(f"EXPLAIN {text}")
+    assert len(company.rows("FROM testdata")) == 50
 
 
 def test_values_of_labels_are_never_run(company: Company) -> None:

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 import elasticdl
 from elasticdl.data.registry import open_source
-from elasticdl.errors import DataError, NotFound, OutputExists, UnknownName
+from elasticdl.errors import DataError, InvalidValue, NotFound, OutputExists, UnknownName
 from elasticdl.sql.export import export
 
 from .conftest import ROWS, Company
@@ -111,6 +111,9 @@ def test_what_is_wrong_is_told_and_nothing_is_written(trained: Company, tmp_path
         export(database, SELECT, output, label="salry")
     with pytest.raises(DataError, match="no rows"):
         export(database, f"{SELECT} WHERE age > 999", output)
+    with pytest.raises(InvalidValue, match="must be a SELECT"):
+        export(database, "DROP TABLE employee", output)
+    assert len(trained.rows("FROM employee")) == ROWS
     assert not Path(output).exists()
     export(database, SELECT, output)
     with pytest.raises(OutputExists, match="already holds shards"):

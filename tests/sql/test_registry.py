@@ -57,20 +57,23 @@ def test_a_version_that_is_dropped_is_gone_and_its_number_free(registry: Registr
 
 
 def test_two_that_train_one_name_get_two_numbers(tmp_path: Path) -> None:
-    registry = Registry(tmp_path)
-    from elasticdl.artifacts.run_directory import RunDirectory
-
-    one = registry.reserve("pay")
-    with RunDirectory(one.path).held(resume=False, job={}):
-        assert registry.reserve("pay").number == 2
-        assert (one.path / "job.json").exists()
+    one, other = Registry(tmp_path), Registry(tmp_path)
+    first, second = one.reserve("pay"), other.reserve("pay")
+    assert (first.number, second.number) == (1, 2)
+    assert first.path.is_dir()
+    other.commit(second, {})
+    one.commit(first, {})
+    assert [version.number for version in one.versions("pay")] == [1, 2]
+    assert not list(tmp_path.glob("pay/.*"))
 
 
 def test_what_a_kill_left_is_removed_by_the_next_training(tmp_path: Path) -> None:
     registry = Registry(tmp_path)
     left = registry.reserve("pay")
     (left.path / "half").write_text("")
+    registry._locks.pop(("pay", 1)).close()  # as the end of its process does
     again = registry.reserve("pay")
+    assert again.number == 1
     assert not (again.path / "half").exists()
 
 

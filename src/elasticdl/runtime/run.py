@@ -108,6 +108,8 @@ class Run:
         try:
             yield
         except Exception as error:
+            if self._config.feature_plan is not None:
+                raise  # the rows of a statement are gone with it: there is nothing to go on with
             with contextlib.suppress(Exception):
                 elsewhere = tempfile.mkdtemp(prefix="elasticdl-rescued-")
                 self._store = Checkpoints(place(elsewhere))

@@ -9,7 +9,14 @@ from typing import Any
 from elasticdl.errors import StatementError, nearest
 from elasticdl.sql.statements import WithSelect, Word
 
-__all__ = ["Attributes", "EvaluateOptions", "ExplainOptions", "PredictOptions", "TrainOptions"]
+__all__ = [
+    "JOB_NAMES",
+    "Attributes",
+    "EvaluateOptions",
+    "ExplainOptions",
+    "PredictOptions",
+    "TrainOptions",
+]
 
 
 @dataclass(frozen=True)
@@ -79,6 +86,9 @@ _TRAIN = {
 }
 """What SQLFlow's keys and ours mean; None for those that are understood and have no effect."""
 
+JOB_NAMES = {key: name for key, name in _TRAIN.items() if name is not None and name != key}
+"""What the keys are called in a job, by whose names its errors speak."""
+
 _OPTIMIZER = ("optimizer", "model.optimizer")
 _SECTIONS = (
     "train",
@@ -124,7 +134,9 @@ class Attributes:
         elif name in ("num_epochs", "batch_size"):
             given[name] = self._integer(key, minimum=1)
         elif name == "seed":
-            given[name] = self._integer(key)
+            given[name] = self._integer(key, minimum=0)
+        elif name == "max_step":
+            given["job"][name] = self._integer(key, minimum=1)
         elif name == "select":
             self._string(key)
             given["validation_select"] = word
@@ -215,8 +227,8 @@ class Attributes:
 
     def _fraction(self, key: str) -> float:
         value = self._number(key)
-        if not 0 <= value < 1:
-            raise self._wrong(key, "a fraction from 0, for none, to below 1")
+        if not 0 <= value <= 0.9:
+            raise self._wrong(key, "a fraction from 0, for none, to 0.9")
         return value
 
     def _boolean(self, key: str) -> bool:

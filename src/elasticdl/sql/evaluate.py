@@ -11,7 +11,8 @@ from elasticdl.errors import StatementError, UserError, nearest
 from elasticdl.job.config import JobConfig
 from elasticdl.sql.attributes import Attributes
 from elasticdl.sql.context import Context
-from elasticdl.sql.outcome import Outcome
+from elasticdl.sql.labels import LabelCheck
+from elasticdl.sql.outcome import Outcome, counted
 from elasticdl.sql.places import in_select
 from elasticdl.sql.registry import Version
 from elasticdl.sql.rows import Rows
@@ -20,12 +21,13 @@ from elasticdl.sql.statements import Evaluate, Explain
 from elasticdl.tabular.arrays import check_columns
 from elasticdl.tabular.plan import FeaturePlan
 
-__all__ = ["evaluate", "give", "with_label"]
+__all__ = ["check_free", "evaluate", "give", "with_label"]
 
 
 def evaluate(context: Context, statement: Evaluate) -> Outcome:
     """The task's usual metrics, a row each."""
     options = Attributes(statement).evaluate()
+    check_free(context, statement, options.overwrite, "evaluate.overwrite")
     version = context.find(statement.using)
     with context.job() as directory:
         spool = with_label(context, statement, version, directory)
@@ -41,7 +43,7 @@ def evaluate(context: Context, statement: Evaluate) -> Outcome:
         result = api.run(config, context.objects)
     names, values = list(result.metrics), [float(v) for v in result.metrics.values()]
     table = pa.table({"metric": names, "value": pa.array(values, pa.float64())})
-    message = f"Evaluated {version} on {spool.num_rows:,} rows."
+    message = f"Evaluated {version} on {counted(spool.num_rows)}."
     return give(
         context, statement, Outcome(statement, Rows.of(table), message, result), options.overwrite
     )
@@ -57,7 +59,7 @@ def with_label(
     rows = _renamed(rows, statement, plan.label.name)
     try:
         check_columns(rows.schema, [*plan.columns, *plan.label_columns])
-        spool = write_rows(rows, directory / "rows.arrow")
+        spool = write_rows(rows, directory / "rows.arrow", LabelCheck(plan))
     except UserError as error:
         raise in_select(statement, error) from error
     if not spool.num_rows:
@@ -75,10 +77,31 @@ def _renamed(rows: Rows, statement: Evaluate | Explain, label: str) -> Rows:
         raise StatementError(
             f"The label {str(word)!r} is not selected. {known}", word.span.start, word.span.end
         )
-    names = [label if name == str(word) else name for name in rows.schema.names]
-    schema = pa.schema([field.with_name(n) for field, n in zip(rows.schema, names, strict=True)])
-    batches = (pa.RecordBatch.from_arrays(batch.columns, schema=schema) for batch in rows)
+    # A column that has the label's name by chance is not it.
+    kept = [name for name in rows.schema.names if name != label]
+    fields = [rows.schema.field(name) for name in kept]
+    schema = pa.schema(
+        [field.with_name(label) if field.name == str(word) else field for field in fields]
+    )
+    batches = (
+        pa.RecordBatch.from_arrays([batch.column(name) for name in kept], schema=schema)
+        for batch in rows
+    )
     return Rows(schema, batches, rows.close)
+
+
+def check_free(context: Context, statement: Evaluate | Explain, overwrite: bool, key: str) -> None:
+    """Refuse a table that exists before anything is computed for it."""
+    if not statement.into or overwrite:
+        return
+    table = str(statement.into[-1])
+    if len(statement.into) == 1 and table in context.database.tables():
+        word = statement.into[0]
+        raise StatementError(
+            f"The table {table} exists already. Name another, or say WITH {key}=true to replace it.",
+            word.span.start,
+            word.span.end,
+        )
 
 
 def give(

@@ -16,25 +16,26 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from elasticdl.errors import StatementError, UserError, nearest
+from elasticdl.errors import InvalidValue, StatementError, UserError, nearest
 from elasticdl.sql.attributes import Attributes, ExplainOptions
 from elasticdl.sql.context import Context
 from elasticdl.sql.decode import class_probabilities, matrix
-from elasticdl.sql.evaluate import give, with_label
-from elasticdl.sql.outcome import Outcome
-from elasticdl.sql.places import in_select
+from elasticdl.sql.evaluate import check_free, give, with_label
+from elasticdl.sql.outcome import Outcome, counted
+from elasticdl.sql.places import at, in_select
 from elasticdl.sql.predict import outputs, run_predictions
 from elasticdl.sql.registry import Version
 from elasticdl.sql.rows import Rows
 from elasticdl.sql.spool import Spool, read_spool, write_rows
 from elasticdl.sql.statements import Explain
-from elasticdl.storage import place, write_file
+from elasticdl.storage import place, storage_errors, write_file
 from elasticdl.tabular.arrays import check_columns, to_arrays
 from elasticdl.tabular.plan import FeaturePlan, Label
 
 __all__ = ["explain"]
 
 BATCH = 4096
+_PNG = b"\x89PNG"
 _SHAP = ("shap", "treeexplainer", "kernelexplainer", "deepexplainer", "explainer")
 _EXPLAINERS = ("permutation", "SHAP")
 
@@ -53,6 +54,8 @@ class _Importance:
 def explain(context: Context, statement: Explain) -> Outcome:
     """The columns by their importance, as rows or a table, and as a picture."""
     options = Attributes(statement).explain()
+    check_free(context, statement, options.overwrite, "explain.overwrite")
+    _check_picture(statement, options)
     version = context.find(statement.using)
     plan = FeaturePlan.from_json(version.card["plan"])
     uses_shap = _uses_shap(statement)
@@ -70,9 +73,22 @@ def explain(context: Context, statement: Explain) -> Outcome:
             meaning = _meaning(plan, has_label)
     found.sort(key=lambda one: -one.value)
     picture = _draw(version, found, meaning, options)
-    message = f"Importance in {version} ({meaning}) on {rows.num_rows:,} rows. Picture: {picture}"
+    message = f"Importance in {version} ({meaning}) on {counted(rows.num_rows)}. Picture: {picture}"
     outcome = Outcome(statement, Rows.of(_table(found)), message)
     return give(context, statement, outcome, options.overwrite)
+
+
+def _check_picture(statement: Explain, options: ExplainOptions) -> None:
+    """A picture replaces pictures only."""
+    if options.plot is None:
+        return
+    key = "explain.plot" if "explain.plot" in statement.attributes else "plot"
+    where, word = place(options.plot), statement.attributes[key]
+    with storage_errors(where, doing="read"):
+        is_other = where.is_dir() or (where.exists() and not where.read_bytes().startswith(_PNG))
+    if where.suffix.lower() != ".png" or is_other:
+        problem = "exists and is no picture" if is_other else "does not end in .png"
+        raise at(word, InvalidValue(f"The picture {options.plot!r} {problem}. Name another file."))
 
 
 def _uses_shap(statement: Explain) -> bool:
@@ -172,10 +188,11 @@ def _copies(
     rng = np.random.default_rng(options.seed)
     yield from rows.to_batches()
     for name in columns:
-        at = rows.schema.get_field_index(name)
+        where = rows.schema.get_field_index(name)
         for _ in range(options.repeats):
             exchanged = rows.column(name).take(pa.array(rng.permutation(rows.num_rows)))
-            yield from rows.set_column(at, rows.schema.field(at), exchanged).to_batches()
+            changed = rows.set_column(where, rows.schema.field(where), exchanged)
+            yield from changed.to_batches()
 
 
 def _score(plan: FeaturePlan, rows: pa.Table, has_label: bool) -> Callable[[Array, Array], float]:

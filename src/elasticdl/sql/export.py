@@ -15,6 +15,7 @@ from elasticdl.data.shard_writer import ShardWriter
 from elasticdl.errors import DataError, UnknownName, nearest
 from elasticdl.runtime.standard_input import SCHEMA
 from elasticdl.sql.databases import open_database
+from elasticdl.sql.selects import checked_select
 from elasticdl.sql.spool import read_spool, write_rows
 from elasticdl.storage import place, write_file
 from elasticdl.tabular.derive import Profile, derive
@@ -64,7 +65,7 @@ def export(
         spool = Path(directory, "rows.arrow")
         database = open_database(db)
         try:
-            rows = database.select(select.rstrip().rstrip(";"))
+            rows = database.select(checked_select(select, database.dialect, "What is exported"))
             profile = Profile(rows.schema)
             names = rows.schema.names
             if has_label and label is None:

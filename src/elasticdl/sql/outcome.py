@@ -11,7 +11,7 @@ from elasticdl.sql.statements import Statement
 if TYPE_CHECKING:
     from elasticdl.runtime.result import Result
 
-__all__ = ["Outcome"]
+__all__ = ["Outcome", "counted"]
 
 
 @dataclass(frozen=True)
@@ -31,3 +31,12 @@ class Outcome:
     message: str = ""
     result: Result | None = None
     seconds: float = 0.0
+
+
+def counted(rows: int) -> str:
+    """A number of rows in words.
+
+    >>> counted(1), counted(2000)
+    ('1 row', '2,000 rows')
+    """
+    return "1 row" if rows == 1 else f"{rows:,} rows"

@@ -11,13 +11,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from elasticdl import api
-from elasticdl.errors import StatementError, Stopped, UserError
+from elasticdl.errors import InvalidValue, StatementError, Stopped, UserError
 from elasticdl.job.config import JobConfig
 from elasticdl.runtime.result import Result
 from elasticdl.sql.attributes import Attributes, PredictOptions
 from elasticdl.sql.context import Context
+from elasticdl.sql.databases.base import Target
 from elasticdl.sql.decode import Decoder
-from elasticdl.sql.outcome import Outcome
+from elasticdl.sql.outcome import Outcome, counted
 from elasticdl.sql.places import in_select
 from elasticdl.sql.registry import Version
 from elasticdl.sql.rows import Rows
@@ -25,9 +26,14 @@ from elasticdl.sql.spool import Spool, plain_schema, read_spool, write_rows
 from elasticdl.sql.statements import Predict, WithSelect
 from elasticdl.tabular.arrays import check_columns
 from elasticdl.tabular.plan import FeaturePlan
+from elasticdl.tabular.types import find
 
 __all__ = ["outputs", "predict", "run_predictions"]
 
+_TAKEN = (
+    "The SELECT has a column {!r} already, which is what the prediction is called. Leave it out, or rename it "
+    "with AS."
+)
 LEASE = 16
 """Minibatches of a part: some 65,000 rows."""
 
@@ -60,12 +66,13 @@ def _into_table(
         raise StatementError(str(error), first, last) from error
     with context.job() as directory, target:
         rows = target.rows()
+        _check_replaced(statement, version, target)
         decoder = _decoder(version, options, rows.schema, column, statement)
-        spool = _spooled(context, statement, rows, directory, version)
-        result = run_predictions(context, version, spool, directory, options.batch_size)
+        spool = _spooled(statement, rows, directory, version, target.hidden)
+        result = _predicted(context, statement, version, spool, directory, options)
         written = target.write(_beside(spool, directory, decoder))
     where = ".".join([*table, column])
-    message = f"Predicted {written:,} rows into {where} with {version}."
+    message = f"Predicted {counted(written)} into {where} with {version}."
     return Outcome(statement, message=message, result=result)
 
 
@@ -80,8 +87,8 @@ def _as_rows(
             schema = plain_schema(rows.schema)
             label = version.card["label"]
             decoder = _decoder(version, options, schema, f"predicted_{label}", statement)
-            spool = _spooled(context, statement, rows, kept, version)
-            result = run_predictions(context, version, spool, directory, options.batch_size)
+            spool = _spooled(statement, rows, kept, version)
+            result = _predicted(context, statement, version, spool, directory, options)
             outputs = Path(directory, "predictions").rename(kept / "predictions")
         batches = _beside(spool, outputs.parent, decoder)
         whole = pa.schema([*schema, *decoder.fields])
@@ -89,8 +96,38 @@ def _as_rows(
     except BaseException:
         shutil.rmtree(kept, ignore_errors=True)
         raise
-    message = f"Predicted {spool.num_rows:,} rows with {version}."
+    message = f"Predicted {counted(spool.num_rows)} with {version}."
     return Outcome(statement, rows=taken, message=message, result=result)
+
+
+def _check_replaced(statement: Predict, version: Version, target: Target) -> None:
+    """Refuse a target that a selected column is called like, unless it is that very column, and no feature."""
+    if target.replaced is None:
+        return
+    plan = FeaturePlan.from_json(version.card["plan"])
+    first, last = statement.target[0].span.start, statement.target[-1].span.end
+    if find(target.replaced, [column.name for column in plan.columns]) is not None:
+        raise StatementError(
+            f"{target.replaced!r} is a column that {version} predicts from: predictions cannot take its place.",
+            first,
+            last,
+        )
+    if not target.in_place:
+        raise StatementError(_TAKEN.format(target.replaced), first, last)
+
+
+def _predicted(
+    context: Context,
+    statement: Predict,
+    version: Version,
+    spool: Spool,
+    directory: Path,
+    options: PredictOptions,
+) -> Result:
+    try:
+        return run_predictions(context, version, spool, directory, options.batch_size)
+    except UserError as error:
+        raise in_select(statement, error) from error
 
 
 def _decoder(
@@ -104,25 +141,33 @@ def _decoder(
     decoder = Decoder(plan, column, probabilities=options.probabilities)
     if taken := [field.name for field in decoder.fields if field.name in schema.names]:
         span = statement.select_span
-        raise StatementError(
-            f"The SELECT has a column {taken[0]!r} already, which is what the prediction is called. Leave it out, "
-            "or rename it with AS.",
-            span.start,
-            span.end,
-        )
+        raise StatementError(_TAKEN.format(taken[0]), span.start, span.end)
     return decoder
 
 
 def _spooled(
-    context: Context, statement: WithSelect, rows: Rows, directory: Path, version: Version
+    statement: WithSelect,
+    rows: Rows,
+    directory: Path,
+    version: Version,
+    hidden: Sequence[str] = (),
 ) -> Spool:
     plan = FeaturePlan.from_json(version.card["plan"])
+    theirs = pa.schema([field for field in rows.schema if field.name not in hidden])
     try:
         with rows:
-            check_columns(rows.schema, plan.columns)
+            _check_once(theirs.names)
+            check_columns(theirs, plan.columns)
             return write_rows(rows, directory / "rows.arrow")
     except UserError as error:
         raise in_select(statement, error) from error
+
+
+def _check_once(names: Sequence[str]) -> None:
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise InvalidValue(
+            f"The column {twice[0]!r} is selected more than once. Give one of them another name with AS."
+        )
 
 
 def run_predictions(

@@ -19,10 +19,13 @@ from elasticdl.errors import (
 from elasticdl.quiet import load_tensorflow
 from elasticdl.sql.attributes import Attributes, TrainOptions
 from elasticdl.sql.context import Context
-from elasticdl.sql.places import at
+from elasticdl.sql.labels import LabelCheck
+from elasticdl.sql.places import at, in_select
 from elasticdl.sql.registry import Version
-from elasticdl.sql.spool import BLOCK, write_rows, write_split
-from elasticdl.sql.statements import Train
+from elasticdl.sql.selects import checked_select
+from elasticdl.sql.spool import BLOCK, read_spool, write_rows, write_split
+from elasticdl.sql.statements import Train, Word
+from elasticdl.tabular.arrays import check_columns
 from elasticdl.tabular.derive import Profile, derive
 from elasticdl.tabular.models import ALIASES, BUILT_IN, targets_of, task_of
 from elasticdl.tabular.plan import FeaturePlan
@@ -33,6 +36,8 @@ __all__ = ["Prepared", "prepare"]
 STEPS = 1000
 """As many steps as a training takes when nobody says how many epochs, of at most `MAX_EPOCHS`."""
 MAX_EPOCHS = 100
+_SHAPES = ("hidden_units", "batch_norm", "activation")
+"""Parameters that decide what the weights are."""
 LARGE = 50_000
 """From so many rows on minibatches are larger."""
 
@@ -85,6 +90,8 @@ def prepare(context: Context, statement: Train, directory: Path) -> Prepared:
         )
     seed = options.seed if options.seed is not None else context.seed
     seed = seed if seed is not None else random.SystemRandom().getrandbits(31)
+    if old is not None:
+        _check_as_before(statement, options, old)
     rows = context.select(statement)
     label, remarks = _label(statement, rows.schema.names, old)
     profile = Profile(rows.schema)
@@ -101,7 +108,7 @@ def prepare(context: Context, statement: Train, directory: Path) -> Prepared:
         num_validation = aside.num_rows
     else:
         kept = write_rows(rows, training, profile.add, block=BLOCK)
-        num_validation = _validation(context, options, validation, profile)
+        num_validation = _validation(context, options.validation_select, validation, profile)
     if not kept.num_rows:
         raise StatementError(
             "The SELECT gave no rows: there is nothing to train on.",
@@ -109,6 +116,11 @@ def prepare(context: Context, statement: Train, directory: Path) -> Prepared:
             statement.select_span.end,
         )
     plan = _plan(statement, profile, label, model, old)
+    if old is not None:
+        _check_rows(statement, plan, profile, training)
+        remarks += _unused(profile, plan)
+    if options.validation_select is not None:
+        _check_labels(plan, validation, options.validation_select)
     if not num_validation and options.validation_split:
         remarks += ("There are too few rows to set some aside for validation.",)
     return Prepared(
@@ -166,17 +178,70 @@ def _label(
                 statement.label.span.start,
                 statement.label.span.end,
             )
+        if old is not None and name != old.card["label"]:
+            raise StatementError(
+                f"{old} was trained to predict {old.card['label']}, and goes on with it. Leave LABEL out, or USING.",
+                statement.label.span.start,
+                statement.label.span.end,
+            )
         return name, ()
-    if old is not None and old.card["label"] in columns:
-        return str(old.card["label"]), ()
+    if old is not None:
+        name = find(str(old.card["label"]), columns) or str(old.card["label"])
+        return name, ()
     return columns[-1], (f"The label is {columns[-1]}, the last selected column.",)
 
 
-def _validation(context: Context, options: TrainOptions, path: Path, profile: Profile) -> int:
-    word = options.validation_select
-    assert word is not None
+def _check_as_before(statement: Train, options: TrainOptions, old: Version) -> None:
+    """What an older model is made of cannot be said anew."""
+    if statement.columns:
+        calls = [call for group in statement.columns for call in group.columns]
+        raise StatementError(
+            f"{old} has its features already. Leave COLUMN out, or USING.",
+            calls[0].span.start,
+            calls[-1].span.end,
+        )
+    for key, span in statement.attribute_spans.items():
+        name = key.removeprefix("model.")
+        before = old.card["params"].get(name)
+        if name in _SHAPES and options.params.get(name) != before:
+            raise StatementError(
+                f"{old} was trained with {name}={before if before is not None else 'its default'}, and goes on with "
+                "the same. Leave it out, or USING.",
+                span.start,
+                span.end,
+            )
+
+
+def _check_rows(statement: Train, plan: FeaturePlan, profile: Profile, training: Path) -> None:
+    """The rows have what the older model wants."""
     try:
-        rows = context.database.select(str(word))
+        check_columns(profile.schema, [*plan.columns, *plan.label_columns])
+        check = LabelCheck(plan)
+        for batch in read_spool(training):
+            check(batch)
+    except UserError as error:
+        raise in_select(statement, error) from error
+
+
+def _unused(profile: Profile, plan: FeaturePlan) -> tuple[str, ...]:
+    used = {column.name for column in (*plan.columns, *plan.label_columns)}
+    rest = [name for name in profile.schema.names if find(name, used) is None]
+    return (f"Not used, as the older model does not know them: {', '.join(rest)}.",) if rest else ()
+
+
+def _check_labels(plan: FeaturePlan, validation: Path, word: Word) -> None:
+    check = LabelCheck(plan)
+    try:
+        for batch in read_spool(validation):
+            check(batch)
+    except UserError as error:
+        raise at(word, error) from error
+
+
+def _validation(context: Context, word: Word, path: Path, profile: Profile) -> int:
+    try:
+        select = checked_select(str(word), context.database.dialect, "validation.select")
+        rows = context.database.select(select)
     except UserError as error:
         raise at(word, error) from error
     missing = [name for name in profile.schema.names if name not in rows.schema.names]
@@ -187,7 +252,10 @@ def _validation(context: Context, options: TrainOptions, path: Path, profile: Pr
             word.span.start,
             word.span.end,
         )
-    return write_rows(rows, path).num_rows
+    written = write_rows(rows, path).num_rows
+    if not written:
+        raise at(word, DataError("The validation.select gave no rows."))
+    return written
 
 
 def _plan(
@@ -209,4 +277,4 @@ def _plan(
     except DataError as error:
         if statement.label is not None and "label" in str(error):
             raise at(statement.label, error) from error
-        raise
+        raise in_select(statement, error) from error

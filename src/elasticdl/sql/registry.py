@@ -12,6 +12,7 @@ next training of that name.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import re
@@ -19,11 +20,10 @@ import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from upath import UPath
 
-from elasticdl.artifacts.hold import Hold
 from elasticdl.errors import DataError, InvalidValue, StorageFailure, UnknownName, nearest
 from elasticdl.storage import children, is_local, place, remove, storage_errors, write_file
 
@@ -64,6 +64,7 @@ class Registry:
         self.root = place(root)
         if is_local(self.root):
             self.root = place(os.path.abspath(str(self.root)))
+        self._locks: dict[tuple[str, int], IO[str]] = {}
 
     def names(self) -> list[str]:
         """The models that there are, sorted."""
@@ -93,6 +94,11 @@ class Registry:
             )
         return self._read(name, number or known[-1])
 
+    def following(self, name: str) -> Version:
+        """What the next training of a name would write."""
+        number = max([0, *self._numbers(name)]) + 1
+        return Version(name, number, self._directory(name) / str(number))
+
     def reserve(self, name: str) -> Version:
         """A version to write to, which does not exist before `commit`."""
         directory = self._directory(name)
@@ -100,27 +106,27 @@ class Registry:
             self._clean(name)
             taken = [int(one.name) for one in children(directory) if one.name.isdecimal()]
             number = max([0, *taken, *self._numbers(name)]) + 1
-            while True:
-                path = directory / str(number)
-                if not is_local(path):
-                    return Version(name, number, path)
-                path.parent.mkdir(parents=True, exist_ok=True)
-                with contextlib.suppress(FileExistsError):  # somebody else just took it
-                    path.mkdir()
-                    return Version(name, number, path)
+            if not is_local(directory):
+                return Version(name, number, directory / str(number))
+            directory.mkdir(parents=True, exist_ok=True)
+            while not self._take(name, number):  # somebody else trains it just now
                 number += 1
+            (directory / str(number)).mkdir(exist_ok=True)
+            return Version(name, number, directory / str(number))
 
     def commit(self, version: Version, card: Mapping[str, Any]) -> Version:
         """From now on the version exists."""
         whole = {"name": version.name, "version": version.number, **card}
         text = json.dumps(whole, indent=2, ensure_ascii=False)
         write_file(self._card(version.name, version.number), text.encode())
+        self._release(version.name, version.number)
         return Version(version.name, version.number, version.path, whole)
 
     def abandon(self, version: Version) -> None:
         """Remove what was written to a version that is not to be."""
         with contextlib.suppress(StorageFailure):
             remove(version.path)
+            self._release(version.name, version.number)
             self._remove_empty(version.name)
 
     def drop(self, reference: str) -> list[Version]:
@@ -160,17 +166,31 @@ class Registry:
         return Version(name, number, self._directory(name) / str(number), card)
 
     def _clean(self, name: str) -> None:
-        """Remove what killed trainings left. One that is still running holds its directory."""
+        """Remove what killed trainings left. One that is still running has its number taken."""
         known = self._numbers(name)
         for one in children(self._directory(name)):
-            if is_local(one) and one.name.isdecimal() and int(one.name) not in known:
-                hold = Hold(one)
-                try:
-                    hold.take()
-                except Exception:
-                    continue
-                hold.release()
+            if not is_local(one) or not one.name.isdecimal() or int(one.name) in known:
+                continue
+            if self._take(name, int(one.name)):
                 shutil.rmtree(str(one), ignore_errors=True)
+                self._release(name, int(one.name))
+
+    def _take(self, name: str, number: int) -> bool:
+        """A lock of the operating system, which ends with the process; whether it was free."""
+        path = Path(str(self._directory(name)), f".{number}.lock")
+        lock = path.open("w")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            lock.close()
+            return False
+        self._locks[name, number] = lock
+        return True
+
+    def _release(self, name: str, number: int) -> None:
+        if lock := self._locks.pop((name, number), None):
+            Path(lock.name).unlink(missing_ok=True)
+            lock.close()
 
     def _remove_empty(self, name: str) -> None:
         directory = self._directory(name)

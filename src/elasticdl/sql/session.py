@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from elasticdl.errors import InvalidValue, StatementError
+from elasticdl.errors import StatementError, UserError
 from elasticdl.sql import statements as s
 from elasticdl.sql.context import Context
 from elasticdl.sql.databases import open_database
 from elasticdl.sql.databases.base import Database
-from elasticdl.sql.outcome import Outcome
+from elasticdl.sql.outcome import Outcome, counted
 from elasticdl.sql.parse import parse
+from elasticdl.sql.places import in_statement
 from elasticdl.sql.point import point
 from elasticdl.sql.registry import Registry
 
@@ -124,20 +125,26 @@ class Session:
 
     def _dry_run(self, statement: s.DryRun) -> Outcome:
         if not isinstance(statement.inner, s.Train):
-            raise InvalidValue(
-                "EXPLAIN is for SELECT ... TRAIN ...: what it would train and write."
+            span = statement.span
+            raise StatementError(
+                "EXPLAIN is for SELECT ... TRAIN ...: what it would train and write.",
+                span.start,
+                span.end,
             )
         from elasticdl.sql.train import dry_run
 
         return replace(dry_run(self._context, statement.inner), statement=statement)
 
     def _plain(self, statement: s.Plain) -> Outcome:
-        rows = self.database.run(statement.text)
+        try:
+            rows = self.database.run(statement.text)
+        except UserError as error:
+            raise in_statement(statement, error) from error
         if rows is not None:
             return Outcome(statement, rows)
         changed = self.database.changed
         return Outcome(
-            statement, message="Done." if changed is None else f"{changed:,} rows changed."
+            statement, message="Done." if changed is None else f"{counted(changed)} changed."
         )
 
     def close(self) -> None:

@@ -18,7 +18,7 @@ from elasticdl.sql.statements import DescribeModel, DropModel, ShowModels, ShowT
 from elasticdl.tabular.derive import describe
 from elasticdl.tabular.plan import FeaturePlan
 
-__all__ = ["describe_model", "drop_model", "show_models", "show_train"]
+__all__ = ["describe_model", "drop_model", "features_of", "show_models", "show_train"]
 
 _SHOWN = ("name", "version", "model", "label", "task", "rows", "metrics", "created", "from")
 
@@ -55,11 +55,14 @@ def describe_model(context: Context, statement: DescribeModel) -> Outcome:
     facts = [
         ("model", str(version)),
         ("kind", card["model_def"]),
-        ("parameters", ", ".join(f"{k}={v!r}" for k, v in card["params"].items())),
+        (
+            "parameters",
+            ", ".join(f"{k}={v!r}" for k, v in card["params"].items()) or "its defaults",
+        ),
         ("task", card["task"]),
         ("label", f"{plan.label.name} ({plan.label.source})"),
         *([("classes", ", ".join(map(str, plan.label.classes)))] if plan.label.classes else []),
-        *((f"feature {column}", f"{source}: {words}") for column, source, words in describe(plan)),
+        *features_of(plan),
         ("rows", f"{card['rows']:,}"),
         ("validation rows", f"{card['validation_rows']:,}"),
         ("epochs", str(card["epochs"])),
@@ -71,6 +74,16 @@ def describe_model(context: Context, statement: DescribeModel) -> Outcome:
         ("statement", card["statement"]),
     ]
     return Outcome(statement, Rows.of(_pairs(facts)))
+
+
+def features_of(plan: FeaturePlan) -> list[tuple[str, str]]:
+    """What each column becomes, in words; without the label."""
+    label = plan.label.name if plan.label is not None else None
+    return [
+        (f"feature {column}", f"{source}: {words}")
+        for column, source, words in describe(plan)
+        if column != label
+    ]
 
 
 def drop_model(context: Context, statement: DropModel) -> Outcome:

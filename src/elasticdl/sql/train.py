@@ -21,13 +21,13 @@ from elasticdl.job.config import JobConfig
 from elasticdl.quiet import load_tensorflow
 from elasticdl.runtime.result import Result
 from elasticdl.sql.context import Context
-from elasticdl.sql.outcome import Outcome
+from elasticdl.sql.outcome import Outcome, counted
 from elasticdl.sql.places import at, in_attributes
 from elasticdl.sql.prepare import Prepared, prepare
 from elasticdl.sql.registry import Version, check_name
 from elasticdl.sql.rows import Rows
+from elasticdl.sql.show import features_of
 from elasticdl.sql.statements import Train
-from elasticdl.tabular.derive import describe
 from elasticdl.tabular.models import BUILT_IN
 
 __all__ = ["dry_run", "train"]
@@ -75,14 +75,17 @@ def dry_run(context: Context, statement: Train) -> Outcome:
             ", ".join(f"{k}={v!r}" for k, v in config.model_params.items()) or "its defaults",
         ),
         ("label", f"{label.name} ({label.task}{classes})"),
-        *((f"feature {column}", f"{source}: {words}") for column, source, words in describe(plan)),
+        *features_of(plan),
         ("rows", f"{prepared.num_rows:,}"),
         ("validation rows", f"{prepared.num_validation:,}"),
         (
             "epochs",
             f"{prepared.num_epochs} of {math.ceil(prepared.num_rows / prepared.batch_size)} steps",
         ),
-        ("would write", f"{statement.into} to {context.registry.root}"),
+        (
+            "would write",
+            f"{context.registry.following(str(statement.into))} to {context.registry.root}",
+        ),
         *(("remark", remark) for remark in prepared.remarks),
     ]
     table = pa.table({"what": [a for a, _ in written], "value": [b for _, b in written]})
@@ -200,7 +203,7 @@ def _message(version: Version, prepared: Prepared, result: Result) -> str:
     shown = ", ".join(f"{name} {value:.4g}" for name, value in result.metrics.items())
     measured = f" Validation: {shown}." if shown else ""
     return (
-        f"Trained {version} on {prepared.num_rows:,} rows in {result.seconds:.1f} s.{measured} Use it with: "
+        f"Trained {version} on {counted(prepared.num_rows)} in {result.seconds:.1f} s.{measured} Use it with: "
         f"SELECT ... PREDICT table.column USING {version.name};"
     )
 

@@ -26,6 +26,11 @@ class Target(Protocol):
     hidden: tuple[str, ...]
     replaced: str | None
 
+    @property
+    def in_place(self) -> bool:
+        """Whether a column of the table that is selected from is filled."""
+        ...
+
     def rows(self) -> Rows:
         """The rows of the SELECT, with the hidden columns."""
         ...

@@ -149,6 +149,10 @@ class TableTarget:
         self.hidden: tuple[str, ...] = ()
         self.replaced: str | None = None
 
+    @property
+    def in_place(self) -> bool:
+        return self._case is Case.COLUMN
+
     def __enter__(self) -> TableTarget:
         self._hands.begin()
         try:
