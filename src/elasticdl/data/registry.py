@@ -59,6 +59,7 @@ def open_source(
     records_per_task: int | None = None,
     *,
     look: bool = False,
+    offers: Mapping[str, Any] | None = None,
 ) -> Source:
     """The source of some data.
 
@@ -68,6 +69,7 @@ def open_source(
         custom_reader: the user's `custom_data_reader`; it gets `data` and the parameters.
         records_per_task: handed to the custom reader.
         look: to show the records, not to train on them.
+        offers: parameters for a reader of files that has such, below those in `reader_params`.
 
     Raises:
         NotFound: there is nothing at the path.
@@ -84,9 +86,10 @@ def open_source(
     files = list({file.url: file for path in paths for file in expand(path)}.values())
     format_ = format_of(files, params.pop("reader_type", None))
     opener = format_.load(look=look)
-    _check_params(format_, opener, params)
+    known = _check_params(format_, opener, params)
+    offered = {name: value for name, value in (offers or {}).items() if name in known}
     for_each(files, lambda file: check_content(file, format_.name))
-    return opener(files, **params)
+    return opener(files, **{**offered, **params})
 
 
 def format_of(files: Sequence[File], reader_type: str | None = None) -> Format:
@@ -120,7 +123,8 @@ def _by_name(file: File) -> Format:
 
 def _check_params(
     format_: Format, opener: Callable[..., Source], params: Mapping[str, Any]
-) -> None:
+) -> list[str]:
+    """The names of the parameters that a reader has."""
     parameters = inspect.signature(opener).parameters.values()
     known = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
     for name in params:
@@ -129,6 +133,7 @@ def _check_params(
                 f"The {format_.name} reader has no parameter {name!r}. "
                 f"{nearest(name, [*known, 'reader_type'])}"
             )
+    return known
 
 
 def _paths(data: Any) -> list[str] | None:

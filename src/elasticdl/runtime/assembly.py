@@ -104,22 +104,22 @@ def open_data(
         return None
     return open_source(
         data,
-        _reader_params(config, name),
+        config.data_reader_params,
         custom_reader=spec.data_reader,
         records_per_task=config.minibatch_size * config.num_minibatches_per_task,
+        offers=_planned(config, name),
     )
 
 
-def _reader_params(config: JobConfig, name: str) -> Mapping[str, Any]:
-    """The parameters that were given; to the files that a table was spooled to, the plan says what is read."""
-    params = config.data_reader_params
-    if config.feature_plan is None or not str(getattr(config, name)).endswith(".arrow"):
-        return params
+def _planned(config: JobConfig, name: str) -> Mapping[str, Any]:
+    """Of a table, the plan says what is read of files, and as what."""
+    if config.feature_plan is None:
+        return {}
     plan = FeaturePlan.from_json(config.feature_plan)
     wants_label = name != "prediction_data" and plan.label is not None
     columns = [asdict(column) for column in (*plan.columns, *plan.label_columns[:wants_label])]
     order = {"order_seed": config.seed} if name == "training_data" else {}
-    return {"table": columns, "short_names": True, **order, **params}
+    return {"table": columns, "short_names": True, **order}
 
 
 @contextlib.contextmanager

@@ -100,7 +100,8 @@ def _all_null(num_rows: int, dtype: str) -> np.ndarray:
 def _to_float(array: Array, kind: str | None, column: Column | Label) -> np.ndarray:
     values = plain(array)
     if kind == "text":
-        values = pc.utf8_trim_whitespace(values).cast(pa.float64())
+        trimmed = pc.utf8_trim_whitespace(values)
+        values = trimmed.cast(pa.bool_()) if column.source == "bool" else trimmed.cast(pa.float64())
     elif kind not in CASTABLE:
         raise _changed(array, column)
     with np.errstate(over="ignore"):  # too large for a float32 is infinite
@@ -114,8 +115,9 @@ def _to_int64(array: Array, kind: str | None, column: Column | Label) -> np.ndar
     if kind == "text":
         trimmed = pc.utf8_trim_whitespace(values)
         if was_time:
-            return seconds(trimmed.cast(pa.timestamp("s")))
-        return integers(trimmed)
+            zone = "UTC" if "tz=" in column.source else None
+            return seconds(trimmed.cast(pa.timestamp("us", zone)))
+        return integers(trimmed.cast(pa.bool_()) if column.source == "bool" else trimmed)
     if kind not in CASTABLE or was_time:
         raise _changed(array, column)
     if kind == "number" and not pa.types.is_decimal(values.type):

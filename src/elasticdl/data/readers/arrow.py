@@ -17,10 +17,9 @@ from elasticdl.data.chunks import cut
 from elasticdl.data.files import File, FileSource, ShardReader, for_each
 from elasticdl.data.readers.columns import check_columns, locate
 from elasticdl.data.readers.parquet import array_spec, values_of
-from elasticdl.data.source import BYTES, ArraySpec, Chunk, Metadata, Structure
+from elasticdl.data.readers.planned import Planned
+from elasticdl.data.source import Chunk, Metadata, Structure
 from elasticdl.errors import CorruptData, DataError, reason
-from elasticdl.tabular.arrays import to_arrays
-from elasticdl.tabular.plan import Column
 
 __all__ = ["open_arrow"]
 
@@ -45,7 +44,7 @@ def open_arrow(
         short_names: calls shards by the names of the files alone. A lease is shuffled by its shard's name: for files
             in a directory that is another each time.
     """
-    planned = tuple(Column(**column) for column in table) if table is not None else None
+    planned = Planned.of(table)
     chosen = check_columns(columns)
     readers = for_each(
         [file for file in files if file.size],
@@ -76,7 +75,7 @@ class _Shard:
         self,
         file: File,
         names: Sequence[str] | None,
-        table: Sequence[Column] | None,
+        table: Planned | None,
         order_seed: int | None,
     ) -> None:
         self.file = file
@@ -99,7 +98,7 @@ class _Shard:
     @property
     def structure(self) -> Mapping[str, Structure]:
         if self._table is not None:
-            return {column.name: _planned_spec(column) for column in self._table}
+            return self._table.structure
         return {name: array_spec(name, type_, self.file.url) for name, type_ in self.types.items()}
 
     def read(self, start: int, end: int) -> Iterator[Chunk]:
@@ -125,10 +124,9 @@ class _Shard:
         whole: Any = batches[0]
         if len(batches) > 1:
             (whole,) = pa.Table.from_batches(batches).combine_chunks().to_batches()
-        if self._table is not None:
-            arrays: Chunk = to_arrays(whole, self._table)
-            return arrays
         where = f"{self.file.url}, from record {row} on"
+        if self._table is not None:
+            return self._table.arrays(whole, where)
         return {name: values_of(whole.column(name), name, where) for name in self._names}
 
     def _open(self, *, look: bool = False) -> Any:
@@ -142,10 +140,6 @@ class _Shard:
             return pa.ipc.open_file(handle)
         except pa.ArrowInvalid as error:
             raise _corrupt(self.file, error) from error
-
-
-def _planned_spec(column: Column) -> ArraySpec:
-    return BYTES if column.dtype == "string" else ArraySpec(np.dtype(column.dtype))
 
 
 def _corrupt(file: File, error: Exception) -> CorruptData:

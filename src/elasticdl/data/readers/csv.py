@@ -3,19 +3,21 @@
 The first row is the header; columns are found in it by name, whatever their order in the file.
 Values are bytes as they stand in the file, quotes undone: nothing is converted, an empty field is
 an empty string. They need not be UTF-8, only the names in the header are shown as if they were.
-Blank lines are no records.
+Blank lines are no records. With `table`, the columns of a feature plan, a record is a dict by column, and values are
+what the plan says; an empty field is a missing one.
 """
 
 from __future__ import annotations
 
 import contextlib
 import csv
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import IO, Any, cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as _compute
 import pyarrow.csv
 
 from elasticdl.data.blocks import Block, IndexedShard
@@ -24,35 +26,46 @@ from elasticdl.data.files import File, FileSource, ShardReader, for_each
 from elasticdl.data.gzipped import is_gzipped, open_stream
 from elasticdl.data.readers.columns import check_columns, locate
 from elasticdl.data.readers.csv_scan import scan
-from elasticdl.data.source import ArraySpec, Chunk, Metadata
+from elasticdl.data.readers.planned import Planned
+from elasticdl.data.source import ArraySpec, Chunk, Metadata, Structure
 from elasticdl.errors import DataError, InvalidValue, reason
 
 __all__ = ["open_csv"]
 
+pc: Any = _compute
+
 
 def open_csv(
-    files: Sequence[File], *, columns: Sequence[str] | None = None, sep: str | None = None
+    files: Sequence[File],
+    *,
+    columns: Sequence[str] | None = None,
+    sep: str | None = None,
+    table: Sequence[Mapping[str, Any]] | None = None,
 ) -> FileSource:
     """A source of CSV files.
 
     Args:
         columns: the columns that make a record, in this order. Default: all of the file.
         sep: what stands between fields. Default: a comma, or a tab in .tsv files.
+        table: the columns of a feature plan, which say what is read and how.
     """
-    chosen = check_columns(columns)
+    planned = Planned.of(table)
+    chosen = check_columns(columns) if planned is None else planned.names
     layouts = for_each(files, lambda file: _header(file, _separator(file, sep)))
     names = chosen or next((layout.header for layout in layouts if layout.header), ())
     _check_headers(layouts, chosen)
     if chosen is None:
         _check_same(layouts, names)
     pool = CursorPool()
-    tables = [_Table(layout, names) for layout in layouts if layout.header]
+    tables = [_Table(layout, names, planned) for layout in layouts if layout.header]
     by_url = {table.layout.file.url: table for table in tables}
     readers = for_each([table.layout.file for table in tables], lambda f: by_url[f.url].shard(pool))
     shards = list(zip(by_url, readers, strict=True))
     if not shards:
         raise DataError(f"{files[0].url} is empty. Give data that holds records.")
-    structure = ArraySpec(np.dtype(object), (len(names),))
+    structure: Structure = ArraySpec(np.dtype(object), (len(names),))
+    if planned is not None:
+        structure = planned.structure
     return FileSource(shards, structure, Metadata(column_names=tuple(names)))
 
 
@@ -68,11 +81,16 @@ class _Layout:
 class _Table:
     """One file with the columns that are wanted of it."""
 
-    def __init__(self, layout: _Layout, names: Sequence[str]) -> None:
+    def __init__(self, layout: _Layout, names: Sequence[str], planned: Planned | None) -> None:
         self.layout = layout
+        self._planned = planned
         width = len(layout.header)
         # By position, so that odd or repeated names in the file do not matter.
         every = [str(i) for i in range(width)]
+        if planned is not None:
+            schema = pa.schema([(name, pa.string()) for name in layout.header])
+            names = planned.located(schema, layout.file.url)
+        self._wanted = names
         wanted = [str(i) for i in locate(names, layout.header, layout.file.url)]
         self._names = every
         self._convert = pyarrow.csv.ConvertOptions(
@@ -109,10 +127,22 @@ class _Table:
             raise self._bad_row(block, e) from e
         if table.num_rows != block.num_records:
             raise DataError(f"{self.layout.file.url} changed while it was read. Start again.")
+        if self._planned is not None:
+            return self._by_plan(table, block, self._planned)
         values = np.empty((table.num_rows, table.num_columns), dtype=object)
         for i, column in enumerate(table.columns):
             values[:, i] = column.to_numpy(zero_copy_only=False)
         return values
+
+    def _by_plan(self, table: Any, block: Block, planned: Planned) -> Chunk:
+        where = f"{self.layout.file.url}, from row {block.first + 2} on"
+        try:
+            texts = [column.combine_chunks().cast(pa.string()) for column in table.columns]
+        except pa.ArrowInvalid as e:
+            raise DataError(f"{where}: there is text that is not UTF-8. Save it as UTF-8.") from e
+        nothing: Any = pa.scalar(None, pa.string())
+        values = [pc.if_else(pc.equal(one, ""), nothing, one) for one in texts]
+        return planned.arrays(pa.RecordBatch.from_arrays(values, list(self._wanted)), where)
 
     def _parse(self, data: bytes, on_bad_row: Callable[[Any], str] | None = None) -> Any:
         return pyarrow.csv.read_csv(

@@ -9,12 +9,12 @@
     fixed-size lists of numbers    a vector
 
 A missing integer, boolean, date or list has no such value and is an error; so are columns of other
-types, unless `columns` leaves them out.
+types, unless `columns` leaves them out. With `table`, the columns of a feature plan, values are what the plan says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -29,21 +29,37 @@ from elasticdl.data.chunks import MAX_BYTES, MAX_RECORDS
 from elasticdl.data.cursor import CursorPool, SequentialShard
 from elasticdl.data.files import File, FileSource, ShardReader, for_each
 from elasticdl.data.readers.columns import check_columns, locate
-from elasticdl.data.source import BYTES, ArraySpec, Chunk, Metadata
+from elasticdl.data.readers.planned import Planned
+from elasticdl.data.source import BYTES, ArraySpec, Chunk, Metadata, Structure
 from elasticdl.errors import CorruptData, DataError, reason
 
 __all__ = ["array_spec", "look_into_parquet", "open_parquet", "values_of"]
 
 _BUFFER_BYTES = 256 << 10
+_Convert = Callable[[Any, str], Chunk]
+"""A batch, and where it is, as a chunk."""
 
 
-def open_parquet(files: Sequence[File], *, columns: Sequence[str] | None = None) -> FileSource:
+def open_parquet(
+    files: Sequence[File],
+    *,
+    columns: Sequence[str] | None = None,
+    table: Sequence[Mapping[str, Any]] | None = None,
+) -> FileSource:
     """A source of Parquet files.
 
     Args:
         columns: the columns to read. Default: all.
+        table: the columns of a feature plan, which say what is read and how.
     """
-    return _open(files, columns, look=False)
+    if (planned := Planned.of(table)) is None:
+        return _open(files, columns, look=False)
+    footers = _footers(files)
+    convert = planned.arrays
+    shards = [
+        (footer, planned.located(footer.schema, footer.file.url), convert) for footer in footers
+    ]
+    return _source(files, shards, planned.structure)
 
 
 def look_into_parquet(files: Sequence[File], *, columns: Sequence[str] | None = None) -> FileSource:
@@ -53,20 +69,35 @@ def look_into_parquet(files: Sequence[File], *, columns: Sequence[str] | None = 
 
 def _open(files: Sequence[File], columns: Sequence[str] | None, *, look: bool) -> FileSource:
     chosen = check_columns(columns)
-    footers = for_each([file for file in files if file.size], _footer)
-    if not footers:
-        raise DataError(f"{files[0].url} is empty. Give data that holds records.")
+    footers = _footers(files)
     names = chosen or tuple(footers[0].schema.names)
     types = _types(footers[0], names)
     for footer in footers[1:]:
         _check_same(footers[0], types, footer)
     url = footers[0].file.url
     structure = {n: BYTES if look else array_spec(n, type_, url) for n, type_ in types.items()}
+    convert = partial(_by_name, names, _shown_values if look else values_of)
+    return _source(files, [(footer, names, convert) for footer in footers], structure)
+
+
+def _footers(files: Sequence[File]) -> list[_Footer]:
+    footers = for_each([file for file in files if file.size], _footer)
+    if not footers:
+        raise DataError(f"{files[0].url} is empty. Give data that holds records.")
+    return footers
+
+
+def _source(
+    files: Sequence[File],
+    parts: Sequence[tuple[_Footer, Sequence[str], _Convert]],
+    structure: Mapping[str, Structure],
+) -> FileSource:
+    """Of each file: its footer, the columns to read, and what makes a chunk of a batch of them."""
     pool = CursorPool()
-    shards = [shard for footer in footers for shard in _shards(footer, names, pool, look)]
+    shards = [shard for part in parts for shard in _shards(*part, pool)]
     if not shards:
         raise DataError(f"There are no records in {files[0].url}. Give data that holds some.")
-    return FileSource(shards, structure, Metadata(column_names=names))
+    return FileSource(shards, structure, Metadata(column_names=tuple(structure)))
 
 
 @dataclass(frozen=True)
@@ -105,22 +136,22 @@ def _check_same(first: _Footer, types: dict[str, Any], footer: _Footer) -> None:
 
 
 def _shards(
-    footer: _Footer, names: Sequence[str], pool: CursorPool, look: bool
+    footer: _Footer, names: Sequence[str], convert: _Convert, pool: CursorPool
 ) -> list[tuple[str, ShardReader]]:
     shards: list[tuple[str, ShardReader]] = []
     for group, (num_rows, num_bytes) in enumerate(footer.row_groups):
         key = footer.file.url if len(footer.row_groups) == 1 else f"{footer.file.url}#{group}"
         batch = max(1, min(MAX_RECORDS, num_rows * MAX_BYTES // max(1, num_bytes)))
-        stream = partial(_stream, footer.file, group, names, batch, look)
+        stream = partial(_stream, footer.file, group, names, batch, convert)
         shards.append((key, SequentialShard(key, num_rows, stream, pool)))
     return shards
 
 
 def _stream(
-    file: File, group: int, names: Sequence[str], batch_size: int, look: bool
+    file: File, group: int, names: Sequence[str], batch_size: int, convert: _Convert
 ) -> Generator[Chunk, None, None]:
     """The chunks of a row group; without `pre_buffer` its pages are read as they are needed."""
-    row, values = 0, _shown_values if look else values_of
+    row = 0
     with file.open() as handle:
         try:
             with pq.ParquetFile(handle, pre_buffer=False, buffer_size=_BUFFER_BYTES) as parquet:
@@ -129,8 +160,7 @@ def _stream(
                 )
                 for batch in batches:
                     rows = f"rows {row} to {row + batch.num_rows - 1}"
-                    where = f"{file.url}, row group {group}, {rows}"
-                    yield {name: values(batch.column(name), name, where) for name in names}
+                    yield convert(batch, f"{file.url}, row group {group}, {rows}")
                     row += batch.num_rows
         except (pa.ArrowInvalid, OSError) as e:
             if "Expected all lists to be of size" in str(
@@ -141,6 +171,10 @@ def _stream(
                     "Fill them in, or leave these rows out, before training."
                 ) from e
             raise _corrupt(file, f"row group {group} cannot be read after row {row}", e) from e
+
+
+def _by_name(names: Sequence[str], values: Callable[..., Any], batch: Any, where: str) -> Chunk:
+    return {name: values(batch.column(name), name, where) for name in names}
 
 
 def _corrupt(file: File, what: str, error: Exception) -> CorruptData:
