@@ -126,8 +126,8 @@ def _load(
     training: bool,
 ) -> Spec:
     target = _target(model, zoo)
-    params = _accepted(target.value, offers) | params
-    pieces = _pieces(target, params)
+    accepted = _accepted(target.value, offers)
+    pieces = _pieces(target, accepted | params)
     missing = {part: one for part, one in defaults.items() if getattr(pieces, part) is None}
     pieces = dataclasses.replace(pieces, **missing)
     given = {
@@ -136,7 +136,7 @@ def _load(
         if value is not None
     }
     spec = assemble(dataclasses.replace(pieces, **given), zoo.files, training=training)
-    return dataclasses.replace(spec, zoo=zoo.root)
+    return dataclasses.replace(spec, zoo=zoo.root, accepted=frozenset(accepted))
 
 
 def _accepted(model: Any, offers: Mapping[str, Any]) -> dict[str, Any]:

@@ -93,3 +93,5 @@ class Spec:
     """Whether `build_model` gives a compiled model: its own optimizer, loss and metrics are used."""
     names: Mapping[str, str] = field(default_factory=dict)
     """What the parts that were found are called: {"loss": "loss", "dataset_fn": "feed"}."""
+    accepted: frozenset[str] = frozenset()
+    """Of the keywords that were offered to the model, those that it names among its parameters."""

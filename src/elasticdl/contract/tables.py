@@ -51,7 +51,9 @@ def load_table_spec(
         **given,
     )
     build = spec.build_model
-    return replace(spec, build_model=lambda: wrap(build, plan), batches=TableBatches(plan))
+    # A loss of one's own may not take labels of another type than the outputs.
+    batches = TableBatches(plan, exact="label_dtype" in spec.accepted)
+    return replace(spec, build_model=lambda: wrap(build, plan), batches=batches)
 
 
 def _offers(plan: FeaturePlan) -> dict[str, Any]:
@@ -60,4 +62,5 @@ def _offers(plan: FeaturePlan) -> dict[str, Any]:
         return {}
     if plan.label.task == "classification":
         return {"num_classes": len(plan.label.classes)}
-    return {"label_mean": plan.label.mean, "label_std": plan.label.std}
+    label = plan.label
+    return {"label_mean": label.mean, "label_std": label.std, "label_dtype": label.dtype}

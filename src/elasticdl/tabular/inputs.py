@@ -27,12 +27,17 @@ class TableBatches:
 
     Minibatches are `({column: [b]}, label)`, for prediction `{column: [b]}`. The label is float32 [b, 1] of a
     regression, and int64 [b, 1], the number of the class, of a classification.
+
+    Args:
+      plan: of the columns.
+      exact: whether labels that are float64 in the plan stay so.
     """
 
     takes_chunks = True
 
-    def __init__(self, plan: FeaturePlan) -> None:
+    def __init__(self, plan: FeaturePlan, *, exact: bool = False) -> None:
         self.plan = plan
+        self._exact = exact
         self._classes: Any = None
 
     def from_chunks(
@@ -92,13 +97,16 @@ class TableBatches:
 
     def _split(self, rows: dict[str, tf.Tensor], mode: str) -> Any:
         """Features and label of some rows; for prediction the features alone."""
+        import tensorflow as tf
+
         label = self.plan.label
         if mode == "prediction" or label is None:
             return rows
         features = {column.name: rows[column.name] for column in self.plan.columns}
         values = rows[label.name]
         if label.task != CLASSIFICATION:
-            return features, _numbers(values, label)[:, None]
+            numbers = _numbers(values, label)[:, None]
+            return features, numbers if self._exact else tf.cast(numbers, tf.float32)
         return features, _known(values, self._class_numbers(label, values), label)[:, None]
 
     def _class_numbers(self, label: Label, values: tf.Tensor) -> tf.Tensor:
@@ -120,7 +128,7 @@ def _numbers(values: tf.Tensor, label: Label) -> tf.Tensor:
     message = f"The label {label.name} is NULL in a row: leave such rows out."
     check = tf.debugging.Assert(~tf.reduce_any(tf.math.is_nan(values)), [message])
     with tf.control_dependencies([check]):
-        return tf.cast(values, tf.float32)
+        return tf.identity(values)
 
 
 def _known(values: tf.Tensor, numbers: tf.Tensor, label: Label) -> tf.Tensor:

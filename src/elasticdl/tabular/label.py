@@ -17,6 +17,8 @@ CLASSIFICATION = "classification"
 REGRESSION = "regression"
 FEW_CLASSES = 20
 """So many whole numbers, each of them repeated, are taken for classes when nobody says."""
+FAR = 2**14
+"""So many deviations from zero, a float32 of 24 bits has too few of them left to tell values apart."""
 
 
 def derive_label(column: ColumnProfile, num_rows: int, task: str | None) -> Label:
@@ -86,7 +88,7 @@ def _numbers(column: ColumnProfile) -> Label:
     return Label(
         column.name,
         REGRESSION,
-        "float32",
+        "float64" if max(-moments.min, moments.max) > FAR * std else "float32",
         source=str(column.type),
         mean=moments.mean,
         std=std or 1.0,

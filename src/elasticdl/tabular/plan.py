@@ -56,7 +56,7 @@ class Label:
     Attributes:
       name: the column.
       task: classification or regression.
-      dtype: of the column as it is read: float32, int64 or string.
+      dtype: of the column as it is read: float32, float64 (numbers far from zero), int64 or string.
       classes: of a classification, its values in the order of the model's outputs: all str, int, float or bool.
       source: what the database calls its type.
       mean, std: of a regression, in the rows of the training.

@@ -1,7 +1,7 @@
 """Regressors: they predict a number from a matrix of numbers.
 
 Labels come in any unit. The output is scaled by the label's mean and deviation, and the loss is in units of the
-deviation: 1 is as good as always predicting the mean.
+deviation: 1 is as good as always predicting the mean. Of labels far from zero, such as times, the output is float64.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ class _Regressor(keras.Model):
 
     def scaled(self, output: Any) -> Any:
         """In the unit of the label."""
+        output = keras.ops.cast(output, self.params["label_dtype"])
         return output * self.params["label_std"] + self.params["label_mean"]
 
     def get_config(self) -> dict[str, Any]:
@@ -47,8 +48,8 @@ class _Regressor(keras.Model):
 
     def default_loss(self, labels: tf.Tensor, output: tf.Tensor) -> tf.Tensor:
         """Squared error in units of the label's deviation."""
-        error = (tf.cast(labels, tf.float32) - output) / self.params["label_std"]
-        return tf.reduce_mean(tf.square(error))
+        error = (tf.cast(labels, output.dtype) - output) / self.params["label_std"]
+        return tf.cast(tf.reduce_mean(tf.square(error)), tf.float32)
 
     def default_optimizer(self) -> keras.optimizers.Optimizer:
         """The one that was asked for."""
@@ -56,10 +57,11 @@ class _Regressor(keras.Model):
 
     def default_metrics(self) -> dict[str, keras.metrics.Metric]:
         """In the unit of the label."""
+        dtype = self.params["label_dtype"]
         return {
-            "mse": keras.metrics.MeanSquaredError(),
-            "mae": keras.metrics.MeanAbsoluteError(),
-            "rmse": keras.metrics.RootMeanSquaredError(),
+            "mse": keras.metrics.MeanSquaredError(dtype=dtype),
+            "mae": keras.metrics.MeanAbsoluteError(dtype=dtype),
+            "rmse": keras.metrics.RootMeanSquaredError(dtype=dtype),
             "r2": CentredR2(self.params["label_mean"], self.params["label_std"]),
         }
 
@@ -80,6 +82,7 @@ class DNN(_Regressor):
         optimizer: str = "adam",
         label_mean: float = 0.0,
         label_std: float = 1.0,
+        label_dtype: str = "float32",
         name: str | None = None,
         trainable: bool = True,
         dtype: Any = None,
@@ -87,7 +90,7 @@ class DNN(_Regressor):
         network = check_network(hidden_units, dropout, activation, l2)
         learning = check_optimizer(learning_rate, optimizer)
         params = {**network, **learning, "batch_norm": batch_norm}
-        params.update(label_mean=label_mean, label_std=label_std)
+        params.update(label_mean=label_mean, label_std=label_std, label_dtype=label_dtype)
         super().__init__(params, name=name, trainable=trainable, dtype=dtype)
         self.hidden = hidden_layers(network, batch_norm)
         self.number = dense(1, 0.0, "number")
@@ -111,13 +114,14 @@ class Linear(_Regressor):
         optimizer: str = "adam",
         label_mean: float = 0.0,
         label_std: float = 1.0,
+        label_dtype: str = "float32",
         name: str | None = None,
         trainable: bool = True,
         dtype: Any = None,
     ) -> None:
         check_network((), 0.0, ACTIVATION, l2)
         params = {**check_optimizer(learning_rate, optimizer), "l2": l2}
-        params.update(label_mean=label_mean, label_std=label_std)
+        params.update(label_mean=label_mean, label_std=label_std, label_dtype=label_dtype)
         super().__init__(params, name=name, trainable=trainable, dtype=dtype)
         self.number = dense(1, l2, "number")
 

@@ -68,4 +68,4 @@ class CentredR2(keras.metrics.R2Score):
         return {**super().get_config(), "mean": self.label_mean, "std": self.label_std}
 
     def _near(self, values: Any) -> Any:
-        return (tf.cast(values, tf.float32) - self.label_mean) / self.label_std
+        return (tf.cast(values, tf.float64) - self.label_mean) / self.label_std
