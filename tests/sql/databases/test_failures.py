@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import itertools
 import signal
 import subprocess
 import sys
@@ -23,8 +23,10 @@ from elasticdl.errors import (
     UnknownName,
 )
 from elasticdl.sql.databases import Database, open_database
+from elasticdl.sql.databases.mysql_swap import BySwap
+from elasticdl.sql.databases.target import TableTarget
 
-from .predicting import fill, predictions, rows_of
+from .predicting import everything, fill, predict, predictions, rows_of
 from .servers import Server, start_mariadb, start_postgres
 
 SERVERS = ["postgres_server", "mariadb_server"]
@@ -149,18 +151,40 @@ def test_the_database_is_there_again_when_only_the_connection_was_lost(
     other.close()
 
 
-def test_a_query_stops_when_it_is_interrupted(database: Database) -> None:
+INTERRUPTED = """
+import signal, sys
+from elasticdl.sql.databases import open_database
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+database = open_database(sys.argv[1])
+print("ready", flush=True)
+try:
+    database.select(sys.argv[2]).to_table()
+except KeyboardInterrupt:
+    print(database.select("SELECT 1 AS one").to_table().to_pylist(), flush=True)
+database.close()
+"""
+
+
+def test_a_query_stops_when_it_is_interrupted(url: str) -> None:
+    """In a process of its own: a process of pytest-xdist does not hear of Ctrl-C."""
     slow = {
         "duckdb": "SELECT sum(hash(i)) FROM range(100000000000) t(i)",
         "sqlite": "WITH RECURSIVE r(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM r) SELECT count(*) FROM r",
-        "postgres": "SELECT pg_sleep(60)",
+        "postgresql": "SELECT pg_sleep(60)",
         "mysql": "SELECT SLEEP(60)",
-    }[database.dialect]
-    # From another process: a thread of this one might not get its turn.
-    kill = f"import os, time; time.sleep(0.5); os.kill({os.getpid()}, {int(signal.SIGINT)})"
-    with subprocess.Popen([sys.executable, "-S", "-c", kill]), pytest.raises(KeyboardInterrupt):
-        database.select(slow).to_table()
-    assert rows_of(database, "SELECT 1 AS one") == [(1,)]
+    }[url.partition(":")[0]]
+    command = [sys.executable, "-c", INTERRUPTED, url, slow]
+    with subprocess.Popen(command, stdout=-1, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            threading.Event().wait(0.5)  # until it is at work; nothing tells when
+            process.send_signal(signal.SIGINT)
+            told, _ = process.communicate(timeout=30)
+        finally:
+            process.kill()
+    assert told == "[{'one': 1}]\n"
 
 
 def test_a_duckdb_file_is_told_when_another_process_has_it(tmp_path: Path) -> None:
@@ -255,23 +279,53 @@ def test_rows_that_others_add_meanwhile_stay_when_mysql_has_a_key(
 def test_writers_wait_and_lose_nothing_when_mysql_swaps(
     mysql: Database, mariadb_server: Server
 ) -> None:
-    mysql.run("CREATE TABLE people (id INTEGER AUTO_INCREMENT PRIMARY KEY, age INTEGER)")
-    mysql.run("INSERT INTO people (age) SELECT seq FROM seq_1_to_20000")
-    other, added, stop = open_database(mariadb_server.url()), [0], threading.Event()
+    mysql.run("CREATE TABLE people (id INTEGER PRIMARY KEY, age INTEGER)")
+    mysql.run("INSERT INTO people SELECT seq, 1 FROM seq_1_to_5000")
+    stop, added, changed = threading.Event(), set[int](), set[int]()
 
-    def write() -> None:
-        while not stop.is_set():
-            other.run("INSERT INTO people (age) VALUES (-1)")
-            added[0] += 1
+    def write(writer: int) -> None:
+        other = open_database(mariadb_server.url())
+        for number in itertools.count(writer, 4):
+            if stop.is_set():
+                break
+            other.run(f"INSERT INTO people (id, age) VALUES ({10_000 + number}, 1)")
+            added.add(10_000 + number)
+            other.run(f"UPDATE people SET age = 99 WHERE id = {number % 5000 + 1}")
+            changed.add(number % 5000 + 1)
+        other.close()
 
-    thread = threading.Thread(target=write)
-    thread.start()
+    threads = [threading.Thread(target=write, args=(writer,)) for writer in range(4)]
+    for thread in threads:
+        thread.start()
     try:
-        with mysql.target("SELECT * FROM people", ["people"], "guess", overwrite=False) as target:
-            target.write(predictions(target, "guess"))
+        for _ in range(3):
+            assert predict(mysql, "SELECT * FROM people", ["people"], "guess", overwrite=True)
     finally:
         stop.set()
-        thread.join()
-    assert rows_of(mysql, "SELECT count(*) FROM people") == [(20_000 + added[0],)]
+        for thread in threads:
+            thread.join()
+    there = {row[0]: row[1] for row in rows_of(mysql, "SELECT id, age FROM people")}
+    assert added
+    assert set(there) == {*range(1, 5001), *added}
+    assert {number for number, age in there.items() if age == 99} == changed
     assert mysql.tables() == ["people"]
+
+
+def test_nothing_is_written_when_mysql_loses_the_lock_of_a_swap(
+    mysql: Database, mariadb_server: Server
+) -> None:
+    fill(mysql, key=True)
+    before = everything(mysql)
+    swap = BySwap(mysql, None)  # type: ignore[arg-type]
+    target = TableTarget(swap, swap, "SELECT * FROM people", ["people"], "guess", True)
+    commit, other = swap.commit, open_database(mariadb_server.url())
+
+    def commit_without_lock() -> None:
+        other.run(f"KILL {swap._holder.thread_id()}")
+        commit()
+
+    swap.commit = commit_without_lock  # type: ignore[method-assign]
+    with pytest.raises(RunError, match="was lost"), target:
+        target.write(predictions(target, "guess"))
+    assert everything(mysql) == before
     other.close()

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -262,14 +262,18 @@ class BySwap:
 
         The other names of the renaming are known to nobody else, so that what it waits for is the table itself.
         """
+        with self._database.failures():  # a lock that was lost meanwhile kept nobody from writing
+            _run(self._holder, "SELECT 1")
         failed: list[Exception] = []
         thread = threading.Thread(target=self._try_rename, args=(failed,), daemon=True)
         thread.start()
         try:
-            while thread.is_alive() and not self._waits():
-                thread.join(0.01)
+            with self._database.failures():
+                while thread.is_alive() and not self._waits():
+                    thread.join(0.01)
         except BaseException:
-            _run(self._holder, f"KILL QUERY {self._database.number()}")
+            with suppress(Exception), closing(self._database.connect()) as other:
+                _run(other, f"KILL QUERY {self._database.number()}")
             thread.join()
             raise
         self._unlock()
