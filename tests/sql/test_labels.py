@@ -9,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from elasticdl.errors import UserError
+
 from .conftest import Company
 
 ARRIVALS = """
@@ -43,3 +45,27 @@ def test_metrics_of_labels_far_from_zero_are_those_of_the_predictions(trips: Com
     assert 8 < metrics["mae"] < 20  # of luck, which is not selected: 12.5
     predicted = pa.array([row["predicted_arrival"] for row in rows])
     assert len(predicted.unique()) > 20
+
+
+@pytest.mark.parametrize("type_", ["HUGEINT", "DECIMAL(20, 0)", "UBIGINT", "BIGINT"])
+def test_whole_numbers_of_any_type_are_classes_as_they_are(trips: Company, type_: str) -> None:
+    rows = f"SELECT km, (9007199254740992 + (km > 20)::INT)::{type_} AS far FROM trips"
+    trips.run(f"{rows} TRAIN LinearClassifier WITH train.epoch=2 LABEL far INTO halves")
+    found = trips.rows(f"{rows} PREDICT USING halves")
+    assert {type(row["predicted_far"]) for row in found} == {int}
+    assert {row["predicted_far"] for row in found} <= {2**53, 2**53 + 1}
+    described = trips.rows("DESCRIBE MODEL halves")
+    assert any("9007199254740993" in str(row) for row in described)
+
+
+def test_a_sum_of_integers_is_a_label_of_classes(trips: Company) -> None:
+    rows = "SELECT km, load, sum(luck % 2) % 2 AS odd FROM trips GROUP BY ALL"
+    trips.run(f"{rows} TRAIN LinearClassifier WITH train.epoch=2 LABEL odd INTO sums")
+    assert {row["predicted_odd"] for row in trips.rows(f"{rows} PREDICT USING sums")} <= {0, 1}
+
+
+@pytest.mark.parametrize("type_", ["HUGEINT", "UBIGINT"])
+def test_labels_beyond_64_bits_are_refused(trips: Company, type_: str) -> None:
+    rows = f"SELECT km, (9223372036854775807::{type_} + (km % 2)) AS huge FROM trips"
+    with pytest.raises(UserError, match=r"beyond 64 bits.*Cast it to text"):
+        trips.run(f"{rows} TRAIN LinearClassifier LABEL huge INTO huges")

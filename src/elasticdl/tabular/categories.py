@@ -45,6 +45,7 @@ def _of_column(call: Call, reader: Reader, column: ColumnProfile) -> Feature:
     if column.family in ("text", "binary", "null"):
         kind, params = text_category(column)
         return Feature(column.name, kind, (column.name,), params)
+    _check_fits(call, reader, column)
     counts = column.distinct.counts
     if column.family in ("integer", "boolean") and counts is not None and len(counts) <= 1_000:
         values = sorted(int(value) for value in counts)
@@ -177,6 +178,7 @@ def _key(call: Call, reader: Reader, given: Argument) -> dict[str, Any]:
 
 def _whole(call: Call, reader: Reader, given: Argument) -> ColumnProfile:
     column = reader.column(call, given)
+    _check_fits(call, reader, column)
     if column.family in ("integer", "boolean"):
         return column
     advice = "CATEGORY_HASH or VOCABULARY" if column.family == "text" else "BUCKET, or cast it"
@@ -186,8 +188,17 @@ def _whole(call: Call, reader: Reader, given: Argument) -> ColumnProfile:
     )
 
 
+def _check_fits(call: Call, reader: Reader, column: ColumnProfile) -> None:
+    if not column.fits_int64:
+        raise reader.error(
+            call,
+            f"The column {column.name!r} has whole numbers beyond 64 bits, which are no categories. Cast it to text.",
+        )
+
+
 def _nameable(call: Call, reader: Reader, given: Argument) -> ColumnProfile:
     column = reader.column(call, given)
+    _check_fits(call, reader, column)
     if column.family in ("integer", "boolean", "text", "binary", "null"):
         return column
     raise reader.error(

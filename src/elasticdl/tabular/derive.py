@@ -190,4 +190,4 @@ def _dtype(column: ColumnProfile, kinds: set[str]) -> str:
     if exact:
         return "float32"
     # Whole numbers stay so: Keras' own `predict` and `fit` round arrays of float64 to float32.
-    return "int64" if column.family == "integer" and largest < 2**63 else "float64"
+    return "int64" if column.family == "integer" and column.fits_int64 else "float64"

@@ -113,6 +113,11 @@ def _classes(column: ColumnProfile) -> Label:
             f"The label {column.name!r} has values such as {shown!r}, which are no classes. Train a regressor such "
             "as regressor.DNN, or cast the label to text."
         )
+    if not column.fits_int64:
+        raise DataError(
+            f"The label {column.name!r} is {column.type}, and has whole numbers beyond 64 bits, which are no classes. "
+            "Cast it to text."
+        )
     values: list[Any] = sorted(counts)
     dtype = "string" if column.family == "text" else "int64"
     return Label(column.name, CLASSIFICATION, dtype, tuple(values), str(column.type))

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from elasticdl.tabular.distinct import Distinct
-from elasticdl.tabular.types import CASTABLE, MISSING, Array, family, floats, plain, seconds
+from elasticdl.tabular.types import CASTABLE, MISSING, Array, family, floats, plain, seconds, whole
 
 __all__ = ["ColumnProfile", "Moments", "Profile"]
 
@@ -94,6 +94,15 @@ class ColumnProfile:
         is_text = self.family in ("text", "binary")
         self.sample = Reservoir(*((TEXTS_KEPT, object) if is_text else (NUMBERS_KEPT, np.float64)))
 
+    @property
+    def fits_int64(self) -> bool:
+        """Whether all whole numbers have a place among int64, of which the smallest means NULL."""
+        if self.family != "integer" or not self.moments.count:
+            return True
+        if self.distinct.counts is not None:
+            return all(MISSING < value < 2**63 for value in self.distinct.counts)
+        return self.moments.min > MISSING and self.moments.max < 2**63
+
     def add(self, array: Array) -> None:
         self.nulls += array.null_count
         if self.family in ("text", "binary"):
@@ -103,7 +112,7 @@ class ColumnProfile:
             self._add_numbers(times[times != MISSING])
         elif self.family in CASTABLE:
             values = plain(array).drop_null()
-            exact = values if self.family != "number" else None
+            exact = whole(values) if self.family != "number" else None
             self._add_numbers(floats(values), exact)
 
     def _add_texts(self, values: Array) -> None:

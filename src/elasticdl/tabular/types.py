@@ -20,6 +20,7 @@ __all__ = [
     "plain",
     "seconds",
     "texts",
+    "whole",
 ]
 
 pc: Any = _compute
@@ -47,8 +48,13 @@ def family(type_: pa.DataType) -> str | None:
     return next((name for name, tests in _FAMILIES.items() if any(t(type_) for t in tests)), None)
 
 
+def _is_whole(type_: pa.DataType) -> bool:
+    """A decimal without decimals: what databases sum integers to."""
+    return bool(pa.types.is_decimal(type_) and getattr(type_, "scale", 1) <= 0)
+
+
 _FAMILIES: dict[str, Sequence[Any]] = {
-    "integer": (pa.types.is_integer,),
+    "integer": (pa.types.is_integer, _is_whole),
     "number": (
         pa.types.is_floating,
         pa.types.is_decimal,
@@ -108,6 +114,16 @@ def integers(array: Array) -> np.ndarray:
     """Whole numbers and booleans as int64, NULL as MISSING; raises `pa.ArrowInvalid` for others."""
     whole = array.cast(pa.int64())
     return np.asarray(pc.fill_null(whole, MISSING).to_numpy(zero_copy_only=False))
+
+
+def whole(array: Array) -> Array:
+    """Whole numbers as int64 where all of them are such, else as they are."""
+    if not pa.types.is_decimal(array.type):
+        return array
+    try:
+        return array.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return array
 
 
 def seconds(array: Array) -> np.ndarray:
