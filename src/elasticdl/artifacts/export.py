@@ -7,6 +7,7 @@ RandomFlip switched on. Here the caller gives the function to export.
 from __future__ import annotations
 
 import errno
+import keyword
 import logging
 import re
 import shutil
@@ -156,8 +157,10 @@ def _paths(features: Any, above: str = "") -> list[str]:
 
 
 def _plain(name: str) -> str:
-    """A name that TensorFlow takes for a parameter's: `sepal length` is `sepal_length`."""
+    """A name that TensorFlow takes for a parameter's: `sepal length` is `sepal_length`, `class` is `class_`."""
     plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
+    if keyword.iskeyword(plain):
+        return f"{plain}_"
     return plain if re.match(r"[A-Za-z]", plain) else f"x{plain}"
 
 
