@@ -167,6 +167,10 @@ def _server(
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A process that runs, from when its log says that it is ready."""
     log = directory / "log"
+    # PostgreSQL has processes and shared memory of its own to end; MariaDB takes its time for files that go.
+    end = signal.SIGQUIT if "postgres" in str(command[0]) else signal.SIGKILL
+    if setpriv := shutil.which("setpriv"):  # a server does not outlive tests that are killed
+        command = [setpriv, "--pdeathsig", end.name.removeprefix("SIG"), *command]
     with log.open("w") as file:
         process: subprocess.Popen[bytes] = subprocess.Popen(
             [str(word) for word in command],
@@ -179,8 +183,7 @@ def _server(
         yield process
     finally:
         if process.poll() is None:
-            # PostgreSQL has processes and shared memory of its own to end; MariaDB takes its time for files that go.
-            process.send_signal(signal.SIGQUIT if "postgres" in str(command[0]) else signal.SIGKILL)
+            process.send_signal(end)
             process.wait()
 
 
