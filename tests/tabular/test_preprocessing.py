@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from tables import call, clause, matrix, plan_of, tensors_of
 
-from elasticdl.errors import ContractError
+from elasticdl.errors import ContractError, DataError
 from elasticdl.tabular.expression import ColumnGroup
 from elasticdl.tabular.layers import wrap
 from elasticdl.tabular.plan import FeaturePlan
@@ -216,18 +216,33 @@ def test_texts_of_numbers_are_vectors() -> None:
     np.testing.assert_allclose(made, [[-1, -1], [1, 1], [0, 0], [0, 0]], atol=1e-6)
 
 
-def test_a_vector_of_another_length_is_refused_with_its_text() -> None:
+def test_a_vector_of_another_length_is_refused_with_its_text(keras: Any) -> None:
     import tensorflow as tf
 
     rows = rows_of(a=["1,2", "3,4"])
     plan = plan_of(rows, groups=clause(call("DENSE", "a", 2)))
-    with pytest.raises(tf.errors.InvalidArgumentError, match="not 2 numbers"):
+    with pytest.raises(DataError, match="'a' has '1,2,3', and the model takes 2 numbers with ','"):
         matrix(rows, plan, rows_of(a=["1,2,3"]))
+    model = wrap(lambda: keras.Sequential([keras.layers.Identity()]), plan)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="not 2 numbers"):
+        model({"a": tf.constant(["1,2,3"])})
+
+
+@pytest.mark.parametrize("separator", [",", " ", "|", ";;"])
+def test_texts_that_hold_no_numbers_are_refused_with_their_column(separator: str) -> None:
+    rows = rows_of(a=[separator.join("12"), separator.join("30"), None, ""])
+    for one in (call("SPARSE", "a", 4, separator), call("DENSE", "a", 2, separator)):
+        plan = plan_of(rows, groups=clause(one))
+        fitting = rows_of(a=["", None, f" [3{separator}1] ", "  "])
+        assert matrix(rows, plan, fitting).shape[0] == 4
+        for text in ("red", f"1{separator}x", f"1{separator}2.5.1", "1\n2;"):
+            with pytest.raises(DataError, match="The column 'a' has "):
+                matrix(rows, plan, rows_of(a=["", text]))
 
 
 def test_texts_of_ids_are_multi_hot() -> None:
-    rows = rows_of(a=["0,2", "", None, "1", "2,2,9"])
-    made = of_clause(rows, call("SPARSE", "a", 3))
+    rows = rows_of(a=["0,2", "", None, "1", "2,2"])
+    made = of_clause(rows, call("SPARSE", "a", 3), given=rows_of(a=["0,2", "", None, "1", "2,2,9"]))
     np.testing.assert_array_equal(made, [[1, 0, 1], [0] * 3, [0] * 3, [0, 1, 0], [0, 0, 1]])
 
 

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from elasticdl.errors import DataError, nearest
 from elasticdl.tabular.plan import Column, Label
+from elasticdl.tabular.several import misfits, shown
 from elasticdl.tabular.types import (
     CASTABLE,
     MISSING,
@@ -128,9 +129,22 @@ def _to_int64(array: Array, kind: str | None, column: Column | Label) -> np.ndar
 def _to_text(array: Array, kind: str | None, column: Column | Label) -> np.ndarray:
     if kind is None:
         raise _changed(array, column)
+    if isinstance(column, Column) and column.several is not None:
+        _check_several(plain(array).cast(pa.string()), column)
     if kind in ("text", "binary"):
         return texts(array)
     return texts(plain(array).cast(pa.string()))
+
+
+def _check_several(array: Array, column: Column) -> None:
+    """TensorFlow would say of which step it is, not of which column."""
+    assert column.several is not None
+    if len(wrong := misfits(array, column.several)):
+        example = repr(wrong[0].as_py())
+        raise DataError(
+            f"The column {column.name!r} has {example if len(example) < 80 else example[:77] + '...'}, and the model "
+            f"takes {shown(column.several)}."
+        )
 
 
 def _is_time(source: str) -> bool:

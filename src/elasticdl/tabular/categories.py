@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,9 @@ from elasticdl.tabular.derived import text_category
 from elasticdl.tabular.expression import Argument, Call
 from elasticdl.tabular.plan import Feature
 from elasticdl.tabular.profile import ColumnProfile
+from elasticdl.tabular.several import as_texts, misfits, several, shown
 from elasticdl.tabular.types import CASTABLE, MISSING
+from elasticdl.tabular.vectors import split
 
 __all__ = ["CATEGORIES", "category", "is_category"]
 
@@ -86,7 +88,29 @@ def _sequence(call: Call, reader: Reader) -> Feature:
         )
     size = reader.shape(call, arguments[1])
     separator = reader.separator(call, arguments[2]) if len(arguments) > 2 else ","
-    return Feature(column.name, "sequence", (column.name,), {"size": size, "separator": separator})
+    params = {"size": size, "separator": separator}
+    _check_sequence(call, reader, column, params)
+    return Feature(column.name, "sequence", (column.name,), params)
+
+
+def _check_sequence(
+    call: Call, reader: Reader, column: ColumnProfile, params: Mapping[str, Any]
+) -> None:
+    form, size = several("sequence", params), params["size"]
+    if len(wrong := misfits(as_texts(column.examples), form)):
+        raise reader.error(
+            call,
+            f"The column {column.name!r} has {str(wrong[0])!r}, and {call.function} takes {shown(form)}. For words "
+            "use CATEGORY_HASH or VOCABULARY.",
+        )
+    for text in column.examples:
+        ids = [int(part) for part in split(text, params["separator"]) if part]
+        if ids and not 0 <= min(ids) <= max(ids) < size:
+            raise reader.error(
+                call,
+                f"The column {column.name!r} has {text!r}, and {call.function} with size {size} takes 0 to {size - 1}. "
+                "Give a larger size.",
+            )
 
 
 def _hash(call: Call, reader: Reader) -> Feature:

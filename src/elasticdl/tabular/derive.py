@@ -12,6 +12,7 @@ from elasticdl.tabular.expression import ColumnGroup
 from elasticdl.tabular.label import derive_label
 from elasticdl.tabular.plan import Column, Feature, FeaturePlan, Label
 from elasticdl.tabular.profile import ColumnProfile, Profile
+from elasticdl.tabular.several import several
 from elasticdl.tabular.types import find
 
 __all__ = ["Profile", "derive", "describe"]
@@ -165,10 +166,15 @@ def _columns(profiles: Iterable[ColumnProfile], features: Sequence[Feature]) -> 
     for feature in features:
         for name, kind in _uses(feature):
             kinds.setdefault(name, set()).add(kind)
+    forms = {
+        feature.columns[0]: several(feature.kind, feature.params)
+        for feature in reversed(features)
+        if feature.kind in ("sequence", "vector")
+    }
     return tuple(
-        Column(profile.name, _dtype(profile, kinds[profile.name]), str(profile.type))
-        for profile in profiles
-        if profile.name in kinds
+        Column(p.name, _dtype(p, kinds[p.name]), str(p.type), forms.get(p.name))
+        for p in profiles
+        if p.name in kinds
     )
 
 

@@ -7,6 +7,7 @@ a column that needs 64 is written as whole numbers where it has such, and else a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -72,7 +73,7 @@ def _stored(column: Column) -> str:
 
 def _read_as(column: Column) -> Column:
     """As text a number of 64 bits is exact: Arrow writes the shortest that reads the same."""
-    return Column(column.name, _stored(column), column.source)
+    return replace(column, dtype=_stored(column))
 
 
 def _floats(name: str, values: np.ndarray) -> list[bytes]:

@@ -23,11 +23,13 @@ class Column:
       name: as selected.
       dtype: float32 or float64 (a NULL is NaN), int64 (a NULL is the smallest int64) or string (a NULL is empty).
       source: what the database calls its type, for people and to notice that it has changed.
+      several: of a text that holds several values, which; see `tabular.several`.
     """
 
     name: str
     dtype: str
     source: str = ""
+    several: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)

@@ -103,6 +103,11 @@ class ColumnProfile:
             return all(MISSING < value < 2**63 for value in self.distinct.counts)
         return self.moments.min > MISSING and self.moments.max < 2**63
 
+    @property
+    def examples(self) -> list[Any]:
+        """All different values where they are few, else some values."""
+        return list(self.sample.values if self.distinct.counts is None else self.distinct.counts)
+
     def add(self, array: Array) -> None:
         self.nulls += array.null_count
         if self.family in ("text", "binary"):

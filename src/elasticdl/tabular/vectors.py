@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
+import pyarrow as pa
 
 from elasticdl.tabular.call import Reader
 from elasticdl.tabular.expression import Call
 from elasticdl.tabular.profile import ColumnProfile
+from elasticdl.tabular.several import as_texts, misfits, several, shown
 
 __all__ = ["split", "vector_params"]
 
@@ -15,31 +19,18 @@ def vector_params(call: Call, reader: Reader, column: ColumnProfile) -> dict[str
     """What DENSE of a text column needs, with mean and variance by its sample."""
     given = call.arguments
     separator = reader.separator(call, given[2]) if len(given) > 2 else ","
-    rows = [split(str(text), separator) for text in column.sample.values if text]
-    try:
-        numbers = [[float(part) for part in row] for row in rows]
-    except ValueError:
-        shown = next(
-            (
-                text
-                for text in column.sample.values
-                if text and not _is_vector(str(text), separator)
-            ),
-            "",
-        )
-        raise reader.error(
-            call,
-            f"The column {column.name!r} is text, and has {shown!r}, which is not numbers with {separator!r} "
-            "between them. For words use CATEGORY_HASH or VOCABULARY.",
-        ) from None
-    lengths = {len(row) for row in numbers}
+    texts = [text for text in as_texts(column.examples).to_pylist() if split(text, separator)]
+    lengths = [len(split(text, separator)) for text in texts]
     size = reader.shape(call, given[1]) if len(given) > 1 else max(lengths, default=1)
-    if lengths - {size}:
+    form = several("vector", {"size": size, "separator": separator})
+    if len(wrong := misfits(pa.array(texts, pa.string()), form)):
         raise reader.error(
             call,
-            f"The column {column.name!r} has rows of {min(lengths - {size})} numbers, and DENSE expects {size} "
-            "in every row.",
+            f"The column {column.name!r} is text, and has {str(wrong[0])!r}, and DENSE takes {shown(form)} in every "
+            "row. For words use CATEGORY_HASH or VOCABULARY.",
         )
+    sample = [split(text, separator) for text in as_texts(column.sample.values).to_pylist()]
+    numbers = [[float(part) for part in row] for row in sample if row]
     table = np.array(numbers or [[0.0] * size])
     variance = np.where(table.var(axis=0) > 0, table.var(axis=0), 1.0)
     return {
@@ -56,12 +47,7 @@ def split(text: str, separator: str) -> list[str]:
     >>> split("[1, 2]", ",")
     ['1', '2']
     """
-    bare = text.strip().strip("[]")
-    return bare.split() if separator == " " else [part.strip() for part in bare.split(separator)]
-
-
-def _is_vector(text: str, separator: str) -> bool:
-    try:
-        return bool([float(part) for part in split(text, separator)])
-    except ValueError:
-        return False
+    bare = re.sub(r"[\[\]]", "", text).strip()
+    if separator == " ":
+        return bare.split()
+    return [part.strip() for part in bare.split(separator)] if bare else []
