@@ -11,6 +11,7 @@ from elasticdl.errors import StatementError, UserError, nearest
 from elasticdl.job.config import JobConfig
 from elasticdl.sql.attributes import Attributes
 from elasticdl.sql.context import Context
+from elasticdl.sql.databases.names import names_meant
 from elasticdl.sql.labels import LabelCheck
 from elasticdl.sql.outcome import Outcome, counted
 from elasticdl.sql.places import in_select
@@ -111,7 +112,7 @@ def give(
     if not statement.into:
         return outcome
     assert outcome.rows is not None
-    table = [str(word) for word in statement.into]
+    table = names_meant(context.database.dialect, statement.into)
     try:
         context.database.write_table(table, outcome.rows, replace=overwrite)
     except UserError as error:

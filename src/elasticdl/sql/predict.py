@@ -17,6 +17,7 @@ from elasticdl.runtime.result import Result
 from elasticdl.sql.attributes import Attributes, PredictOptions
 from elasticdl.sql.context import Context
 from elasticdl.sql.databases.base import Target
+from elasticdl.sql.databases.names import names_meant
 from elasticdl.sql.decode import Decoder
 from elasticdl.sql.outcome import Outcome, counted
 from elasticdl.sql.places import in_select
@@ -50,7 +51,7 @@ def predict(context: Context, statement: Predict) -> Outcome:
 def _into_table(
     context: Context, statement: Predict, version: Version, options: PredictOptions
 ) -> Outcome:
-    *table, column = [str(word) for word in statement.target]
+    *table, column = names_meant(context.database.dialect, statement.target)
     first, last = statement.target[0].span.start, statement.target[-1].span.end
     if not table:
         raise StatementError(

@@ -98,7 +98,7 @@ class Reader:
         if not lexeme.value:
             self.fail(f"Expected {of}, got an empty name.")
         self.take()
-        return Word(lexeme.value, Span(lexeme.start, lexeme.end))
+        return Word(lexeme.value, Span(lexeme.start, lexeme.end), quoted=lexeme.kind != "run")
 
     def _is_missing(self) -> bool:
         """Whether a clause's word stands where a name or value should: `INTO LABEL y`, not `INTO label`."""
@@ -162,7 +162,8 @@ class Reader:
         if self.is_over:
             self.fail("This [ is never closed. Add ] where it ends.", opening)
         closing = self.take()
-        return Word(self.text[opening.end : closing.start], Span(opening.start, closing.end))
+        content = self.text[opening.end : closing.start]
+        return Word(content, Span(opening.start, closing.end), quoted=True)
 
     def value(self, of: str) -> Word:
         """A number, string, bare word, true, false, null, or a list of these as a tuple."""

@@ -26,10 +26,15 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Word:
-    """A name or a value, and where it was written. Equal when the values are."""
+    """A name or a value, and where it was written. Equal when the values are.
+
+    Attributes:
+      quoted: whether it was in quotes, which some databases take for a name that is meant to the letter.
+    """
 
     value: Any
     span: Span = field(compare=False)
+    quoted: bool = field(default=False, compare=False)
 
     def __str__(self) -> str:
         return str(self.value)

@@ -85,8 +85,9 @@ def test_a_column_is_filled_anew_where_selected_when_overwriting(
 
 def test_the_selected_column_makes_way_when_the_prediction_has_its_name(database: Database) -> None:
     fill(database, key=True)
+    column = "name" if database.dialect == "postgres" else "Name"
     with database.target(
-        "SELECT id, age, name FROM people", ["result"], "Name", overwrite=False
+        "SELECT id, age, name FROM people", ["result"], column, overwrite=False
     ) as target:
         assert target.write(predictions(target, "name")) == 5
         assert target.replaced == "name"

@@ -79,7 +79,7 @@ class Database(Protocol):
         ...
 
     def write_table(self, name: Sequence[str], rows: Rows, *, replace: bool) -> int:
-        """Write rows to a new table, in one transaction. Returns their number.
+        """Write rows to a new table, of this very name, in one transaction. Returns their number.
 
         Raises:
           OutputExists: there is such a table, and `replace` is not set.
@@ -87,7 +87,7 @@ class Database(Protocol):
         ...
 
     def target(self, select: str, table: Sequence[str], column: str, *, overwrite: bool) -> Target:
-        """Where the predictions for a SELECT's rows go: `table.column`.
+        """Where the predictions for a SELECT's rows go: `table.column`, which are names to the letter.
 
         Raises:
           InvalidValue: they cannot go there.

@@ -36,6 +36,7 @@ _KINDS = {
     ),
     "locked": (1205, 1213),
     "stopped": (1317,),
+    "statement": (1305,),
     "data": (
         1048,
         1062,

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable, Sequence
 
 from elasticdl.errors import InvalidValue
+from elasticdl.sql.statements import Word
 
-__all__ = ["folded", "literal", "quote", "quoted"]
+__all__ = ["folded", "literal", "name_key", "names_meant", "quote", "quoted", "unquoted"]
 
 _LONGEST_POSTGRES = 63
 """In bytes. PostgreSQL cuts a longer name without a word."""
@@ -44,14 +45,36 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+def unquoted(dialect: str, name: str) -> str:
+    """What a name means that was written without quotes: PostgreSQL makes its letters small, the English ones only.
+
+    >>> unquoted("postgres", "Sales")
+    'sales'
+    >>> unquoted("mysql", "Sales")
+    'Sales'
+    """
+    if dialect != "postgres":
+        return name
+    return "".join(letter.lower() if letter.isascii() else letter for letter in name)
+
+
+def names_meant(dialect: str, words: Iterable[Word]) -> list[str]:
+    """The names that were written in one of our clauses: those in quotes to the letter."""
+    return [str(word) if word.quoted else unquoted(dialect, str(word)) for word in words]
+
+
+def name_key(dialect: str, name: str) -> str:
+    """The same for two names of columns that cannot both be in a table: only PostgreSQL tells large letters."""
+    return name if dialect == "postgres" else name.lower()
+
+
 def folded(dialect: str, parts: Sequence[str]) -> list[str]:
-    """Names as somebody meant them who wrote them without quotes: PostgreSQL's plain words are in small letters.
+    """Names that we make ourselves, so that nobody has to quote them: PostgreSQL's plain words in small letters.
 
     >>> folded("postgres", ["Sales", "My Table"])
     ['sales', 'My Table']
     """
-    if dialect != "postgres":
-        return list(parts)
     return [
-        part.lower() if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_$]*", part) else part for part in parts
+        unquoted(dialect, part) if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_$]*", part) else part
+        for part in parts
     ]

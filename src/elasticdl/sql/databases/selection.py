@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from elasticdl.sql.databases.names import folded
+from elasticdl.sql.databases.names import unquoted
 
 __all__ = ["Selection", "read_selection"]
 
@@ -82,7 +82,9 @@ def read_selection(sql: str, dialect: str) -> Selection:
     source = _parts(table, dialect, names)
     if source is None:
         return Selection(sql, dialect, tables, fault="it does not read a table itself")
-    return Selection(sql, dialect, tables, source, table.alias_or_name)
+    alias = table.args.get("alias")
+    name = _meant(alias.this, dialect) if alias is not None and alias.this else source[-1]
+    return Selection(sql, dialect, tables, source, name)
 
 
 def _from(tree: Any) -> Any:
@@ -97,11 +99,12 @@ def _parts(table: Any, dialect: str, shadowed: set[str]) -> tuple[str, ...] | No
         isinstance(part, exp.Identifier) for part in table.parts
     ):
         return None
-    parts = [
-        part.name if part.args.get("quoted") else folded(dialect, [part.name])[0]
-        for part in table.parts
-    ]
+    parts = [_meant(part, dialect) for part in table.parts]
     return None if len(parts) == 1 and parts[0].lower() in shadowed else tuple(parts)
+
+
+def _meant(name: Any, dialect: str) -> str:
+    return str(name.name if name.args.get("quoted") else unquoted(dialect, name.name))
 
 
 def _fault(tree: Any) -> str:

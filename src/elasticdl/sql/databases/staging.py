@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from elasticdl.errors import InvalidValue, OutputExists
 from elasticdl.sql.databases.column_types import plain, plain_type, sql_type
-from elasticdl.sql.databases.names import folded, quote, quoted
+from elasticdl.sql.databases.names import quote, quoted
 from elasticdl.sql.databases.target import ROW, Found, Hands, RowId
 from elasticdl.sql.rows import Rows
 
@@ -25,7 +25,7 @@ def create_table(
 
 def put_table(hands: Hands, name: Sequence[str], rows: Rows, *, replace: bool) -> int:
     """Write rows to a new table, in one transaction: `write_table` of a database."""
-    parts = folded(hands.dialect, name)
+    parts = list(name)
     table = quoted(hands.dialect, parts)
     hands.begin()
     try:

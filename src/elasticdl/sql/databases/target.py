@@ -16,9 +16,9 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from elasticdl.errors import InvalidValue, OutputExists
+from elasticdl.errors import ElasticDLError, InvalidValue, OutputExists, StatementError
 from elasticdl.sql.databases.column_types import fits, plain, plain_type
-from elasticdl.sql.databases.names import folded, quote, quoted
+from elasticdl.sql.databases.names import folded, name_key, quote, quoted
 from elasticdl.sql.databases.selection import read_selection
 from elasticdl.sql.rows import Rows
 
@@ -134,12 +134,7 @@ class TableTarget:
     ) -> None:
         self._hands, self._finish, self._overwrite = hands, finish, overwrite
         quoted(hands.dialect, [*table, column])  # refuses what can be no name
-        # A name that is there as it was written is meant so; else it is read as the database reads it without quotes.
-        exact = hands.find(table)
-        self._table = list(table) if exact else folded(hands.dialect, table)
-        self._column = folded(hands.dialect, [column])[0]
-        if exact and column in hands.schema(exact).names:
-            self._column = column
+        self._table, self._column = list(table), column
         self._selection = read_selection(select, hands.dialect)
         self._case, self._found = self._decide()
         self._rows_table, self._predictions = temporary_name(), temporary_name()
@@ -174,15 +169,31 @@ class TableTarget:
             self._hands.rollback()
 
     def rows(self) -> Rows:
-        if self._found is not None and self._case is Case.COLUMN:
-            rows = self._rows_of(self._found)
-        else:
-            rows = self._rows_kept()
-        taken = [name for name in rows.schema.names if name.lower() == self._column.lower()]
+        try:
+            rows = (
+                self._rows_of(self._found) if self._found and self.in_place else self._rows_kept()
+            )
+        except StatementError as error:
+            raise self._refusal(error) from None
+        column = self._key(self._column)
+        taken = [name for name in rows.schema.names if self._key(name) == column]
         self.replaced = taken[0] if taken else None
         rows = _arranged(rows, self.hidden, {self.replaced, ROW})
         self._given, self._rows = rows.schema, rows
         return rows
+
+    def _refusal(self, error: StatementError) -> ElasticDLError:
+        """What is wrong with the SELECT as it was written: nobody knows the one that was made of it."""
+        self._hands.rollback()
+        try:
+            self._hands.select(self._selection.sql).close()
+        except ElasticDLError as own:
+            return own
+        words = str(error).partition("\n")[0].rstrip(".")
+        return InvalidValue(
+            f"The rows of the SELECT cannot be told apart: {words}. Make a table or a view of it first, and select "
+            "from that."
+        )
 
     def _rows_of(self, found: Found) -> Rows:
         """The table's own rows, each with its id."""
@@ -240,16 +251,16 @@ class TableTarget:
     def _check(self, fields: Sequence[pa.Field]) -> None:
         """Refuse predictions whose names or types do not go with the columns that are there."""
         if self._found is None or self._case is not Case.COLUMN:
-            given = {name.lower() for name in self._given.names}
-            if taken := [field.name for field in fields if field.name.lower() in given]:
+            given = {self._key(name) for name in self._given.names}
+            if taken := [field.name for field in fields if self._key(field.name) in given]:
                 raise InvalidValue(
                     f"The SELECT has a column {taken[0]!r} already, which is what a prediction is called. Leave it "
                     "out, or rename it with AS."
                 )
             return
-        there = _by_name(self._hands.schema(self._found))
+        there = self._columns(self._found)
         for field in fields:
-            column = there.get(field.name.lower())
+            column = there.get(self._key(field.name))
             if column is not None and not self._overwrite:
                 raise self._column_exists(field.name)
             if column is not None and not fits(field.type, column.type):
@@ -265,8 +276,8 @@ class TableTarget:
             names = [field.name for field in fields]
             self._finish.create(parts, columns, self._rows_table, self._predictions, names)
             return
-        there = _by_name(self._hands.schema(self._found))
-        new = [field.name for field in fields if field.name.lower() not in there]
+        there = self._columns(self._found)
+        new = [field.name for field in fields if self._key(field.name) not in there]
         filled = self._finish.fill(self._found, self._predictions, fields, new)
         if filled != count:
             raise InvalidValue(
@@ -315,7 +326,7 @@ class TableTarget:
             raise InvalidValue(
                 f"No column of {self._shown()} can be filled: {reason}. Write to a new table."
             )
-        if not self._overwrite and self._column.lower() in _by_name(self._hands.schema(found)):
+        if not self._overwrite and self._key(self._column) in self._columns(found):
             raise self._column_exists(self._column)
 
     def _column_exists(self, column: str) -> OutputExists:
@@ -324,12 +335,14 @@ class TableTarget:
             "WITH predict.overwrite=true."
         )
 
+    def _columns(self, found: Found) -> dict[str, pa.Field]:
+        return {self._key(field.name): field for field in self._hands.schema(found)}
+
+    def _key(self, name: str) -> str:
+        return name_key(self._hands.dialect, name)
+
     def _shown(self, column: str | None = None) -> str:
         return ".".join([*self._table, *([column] if column else [])])
-
-
-def _by_name(schema: pa.Schema) -> dict[str, pa.Field]:
-    return {field.name.lower(): field for field in schema}
 
 
 def _arranged(rows: Rows, hidden: Sequence[str], left_out: Collection[str | None]) -> Rows:
