@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from elasticdl.errors import UserError
+from elasticdl.errors import StatementError, UserError
 
 from .conftest import Company
 
@@ -69,3 +69,25 @@ def test_labels_beyond_64_bits_are_refused(trips: Company, type_: str) -> None:
     rows = f"SELECT km, (9223372036854775807::{type_} + (km % 2)) AS huge FROM trips"
     with pytest.raises(UserError, match=r"beyond 64 bits.*Cast it to text"):
         trips.run(f"{rows} TRAIN LinearClassifier LABEL huge INTO huges")
+
+
+def test_the_number_of_classes_may_be_said_and_must_be_right(trips: Company) -> None:
+    rows = "SELECT km, load, km % 3 AS third FROM trips"
+    trips.run(
+        f"{rows} TRAIN DNNClassifier WITH model.n_classes=3, train.epoch=1 LABEL third INTO c"
+    )
+    assert trips.rows(f"{rows} EVALUATE c")
+    for name in ("n_classes", "num_classes"):
+        with pytest.raises(
+            StatementError, match=f"Invalid {name} 5: the label .*has 3 classes"
+        ) as e:
+            trips.run(f"{rows} TRAIN DNNClassifier WITH model.{name}=5 LABEL third INTO c")
+        assert f"model.{name}" in str(e.value)
+
+
+def test_a_wrong_parameter_is_told_with_those_that_a_user_gives(trips: Company) -> None:
+    with pytest.raises(StatementError, match="takes no parameter 'zzz'") as raised:
+        trips.run("SELECT km, luck FROM trips TRAIN DNNRegressor WITH model.zzz=5 INTO r")
+    message = str(raised.value)
+    assert "hidden_units" in message
+    assert not any(name in message for name in ("label_mean", "label_dtype", "trainable"))

@@ -129,11 +129,15 @@ def takes(fn: Callable[..., Any], name: str, *, explicitly: bool = False) -> boo
 
 
 def check_params(what: str, fn: Callable[..., Any], given: Mapping[str, Any]) -> None:
-    """Raise `InvalidValue` unless a factory or constructor can be called with these parameters."""
+    """Raise `InvalidValue` unless a factory or constructor can be called with these parameters.
+
+    Those that its attribute `unlisted` names are not told of: they are set by others than the user.
+    """
     found = parameters(fn)
     if found is None:
         return
-    known = [p.name for p in found if p.kind not in _VARIADIC]
+    unlisted = getattr(fn, "unlisted", ())
+    known = [p.name for p in found if p.kind not in _VARIADIC and p.name not in unlisted]
     for name in given:
         if not takes(fn, name):
             advice = nearest(name, known) or "It takes none."

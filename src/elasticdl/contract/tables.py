@@ -8,6 +8,7 @@ from typing import Any
 
 from elasticdl.contract.load import load_spec
 from elasticdl.contract.spec import Spec
+from elasticdl.errors import InvalidValue
 from elasticdl.tabular.plan import FeaturePlan
 
 __all__ = ["STANDARD_INPUT", "load_table_spec"]
@@ -50,10 +51,24 @@ def load_table_spec(
         offers=_offers(plan),
         **given,
     )
+    if "num_classes" in spec.accepted:
+        _check_classes((model_params or {}).get("num_classes"), plan)
     build = spec.build_model
     # A loss of one's own may not take labels of another type than the outputs.
     batches = TableBatches(plan, exact="label_dtype" in spec.accepted)
     return replace(spec, build_model=lambda: wrap(build, plan), batches=batches)
+
+
+def _check_classes(given: Any, plan: FeaturePlan) -> None:
+    assert plan.label is not None
+    number = len(plan.label.classes)
+    if given not in (None, number) and (given, number) != (
+        1,
+        2,
+    ):  # one probability tells two classes
+        raise InvalidValue(
+            f"Invalid num_classes {given!r}: the label {plan.label.name!r} has {number} classes. Leave it out."
+        )
 
 
 def _offers(plan: FeaturePlan) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import keras
 import tensorflow as tf
 from networks import (
     ACTIVATION,
+    UNLISTED,
     check_network,
     check_optimizer,
     dense,
@@ -25,11 +26,17 @@ from elasticdl.errors import InvalidValue
 class _Classifier(keras.Model):
     """What all of them share: the loss, the optimizer and the metrics."""
 
-    def __init__(self, params: dict[str, Any], **kwargs: Any) -> None:
+    unlisted = ("num_classes", "n_classes", *UNLISTED)
+
+    def __init__(self, params: dict[str, Any], n_classes: int | None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         number = params["num_classes"]
         if not isinstance(number, int) or number < 2:
             raise InvalidValue(f"Invalid num_classes {number!r}: give a whole number from 2 on.")
+        if n_classes not in (None, number):  # SQLFlow's name; the label itself says it
+            raise InvalidValue(
+                f"Invalid n_classes {n_classes!r}: the label has {number} classes. Leave n_classes out."
+            )
         self.params = params
         self.softmax = keras.layers.Softmax(name="probabilities")
 
@@ -73,6 +80,7 @@ class DNN(_Classifier):
         batch_norm: bool = False,
         l2: float = 0.0,
         optimizer: str = "adam",
+        n_classes: int | None = None,
         name: str | None = None,
         trainable: bool = True,
         dtype: Any = None,
@@ -80,7 +88,7 @@ class DNN(_Classifier):
         network = check_network(hidden_units, dropout, activation, l2)
         learning = check_optimizer(learning_rate, optimizer)
         params = {**network, **learning, "batch_norm": batch_norm, "num_classes": num_classes}
-        super().__init__(params, name=name, trainable=trainable, dtype=dtype)
+        super().__init__(params, n_classes, name=name, trainable=trainable, dtype=dtype)
         self.hidden = hidden_layers(network, batch_norm)
         self.scores = dense(num_classes, 0.0, "scores")
         self.wide = dense(num_classes, l2, "wide") if self.is_wide else None
@@ -102,13 +110,14 @@ class Linear(_Classifier):
         learning_rate: float = 0.01,
         l2: float = 0.0,
         optimizer: str = "adam",
+        n_classes: int | None = None,
         name: str | None = None,
         trainable: bool = True,
         dtype: Any = None,
     ) -> None:
         check_network((), 0.0, ACTIVATION, l2)
         params = {**check_optimizer(learning_rate, optimizer), "l2": l2, "num_classes": num_classes}
-        super().__init__(params, name=name, trainable=trainable, dtype=dtype)
+        super().__init__(params, n_classes, name=name, trainable=trainable, dtype=dtype)
         self.scores = dense(num_classes, l2, "scores")
 
     def call(self, inputs: Any) -> Any:

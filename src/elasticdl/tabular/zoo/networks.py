@@ -10,6 +10,8 @@ import keras
 from elasticdl.errors import InvalidValue, nearest
 
 INPUTS = ("linear", "dnn")
+UNLISTED = ("name", "trainable", "dtype")
+"""Parameters of all Keras models, which no user of a built-in one means."""
 ACTIVATION = "leaky_relu"
 """Its gradient is never zero: all units of a narrow layer, such as the 5 of [10, 100, 20, 5], may die with relu."""
 

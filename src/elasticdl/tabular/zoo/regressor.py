@@ -13,6 +13,7 @@ import keras
 import tensorflow as tf
 from networks import (
     ACTIVATION,
+    UNLISTED,
     check_network,
     check_optimizer,
     dense,
@@ -28,6 +29,8 @@ from elasticdl.errors import InvalidValue
 
 class _Regressor(keras.Model):
     """What all of them share: the scale, the loss, the optimizer and the metrics."""
+
+    unlisted = ("label_mean", "label_std", "label_dtype", *UNLISTED)
 
     def __init__(self, params: dict[str, Any], **kwargs: Any) -> None:
         super().__init__(**kwargs)
