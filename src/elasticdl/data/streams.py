@@ -93,8 +93,11 @@ class Stream:
     def _start(self, dataset: tf.data.Dataset) -> None:
         import tensorflow as tf
 
+        # The thread that tunes buffers and threads may sleep through the end, and `close` waits for it: up to a minute.
+        options = tf.data.Options()
+        options.autotune.enabled = False
         with tf.device("CPU:0"):
-            self._iterator = iter(dataset)
+            self._iterator = iter(dataset.with_options(options))
 
     def _from_generator(self, generate: Callable[[], Iterator[Batch]], spec: Any) -> Any:
         """A dataset of what a Python generator yields; remembers what it raised."""
