@@ -74,8 +74,11 @@ class Server:
         for end in (self._ends, wake):
             end.setblocking(False)
         self._wake = wake
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the Ctrl-C of whoever runs the tests
+        self._handlers = {
+            signal.SIGCHLD: signal.signal(signal.SIGCHLD, lambda *_: None),
+            # The Ctrl-C of whoever runs the tests.
+            signal.SIGINT: signal.signal(signal.SIGINT, signal.SIG_IGN),
+        }
         signal.set_wakeup_fd(wake.fileno(), warn_on_full_buffer=False)
 
     def serve(self) -> Request | None:
@@ -113,8 +116,8 @@ class Server:
     def _leave(self, told: socket.socket) -> None:
         """In the fork: nothing of the server is left in it."""
         signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
         for end in (self._requests, self._ends, self._wake, told, *self._children.values()):
             end.close()
 

@@ -51,7 +51,9 @@ def test_module_and_script_start_as_the_main_program(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_signal_reaches_the_fork_and_is_its_end(number: signal.Signals) -> None:
-    code = "import time; print('begun', flush=True); time.sleep(100)"
+    # Whoever started the tests in the background may have had them ignore Ctrl-C.
+    code = "import signal, time; signal.signal(2, signal.default_int_handler); "
+    code += "print('begun', flush=True); time.sleep(100)"
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with python("-c", code, **streams, text=True) as process:
         assert isinstance(process, Fork)
