@@ -214,6 +214,15 @@ def test_an_unknown_target_is_refused() -> None:
     assert error.value.start == PLACE.start
 
 
+def test_the_target_is_what_an_error_points_to() -> None:
+    groups = [ColumnGroup([call("DENSE", "age")], "deep", Span(40, 44))]
+    for targets in (("linear", "dnn"), ()):
+        with pytest.raises(StatementError, match="no input 'deep'") as error:
+            plan_of(ROWS, "y", groups=groups, targets=targets)
+        assert (error.value.start, error.value.end) == (40, 44)
+    assert plan_of(ROWS, "y", groups=groups).targets == ("deep",)  # nobody knows
+
+
 def test_a_clause_without_target_beside_one_with_is_refused() -> None:
     groups = [ColumnGroup([call("DENSE", "age")], "dnn"), ColumnGroup([call("DENSE", "pay")])]
     with pytest.raises(StatementError, match="Say it for all of them"):

@@ -17,10 +17,10 @@ def column_group(reader: Reader) -> ColumnGroup:
         if reader.is_over or reader.is_at_stop or reader.peek().word == "FOR":
             break
         columns.append(_column(reader))
-    target = None
-    if reader.skip("FOR"):
-        target = str(reader.column("the model's input after FOR"))
-    return ColumnGroup(tuple(columns), target)
+    if not reader.skip("FOR"):
+        return ColumnGroup(tuple(columns))
+    target = reader.column("the model's input after FOR")
+    return ColumnGroup(tuple(columns), str(target), target.span)
 
 
 def _column(reader: Reader) -> Call:

@@ -22,8 +22,12 @@ COMBINERS = ("mean", "sum", "sqrtn")
 MAX_DIMENSION = 4096
 
 
-def with_target(group: ColumnGroup, known: Sequence[str]) -> ColumnGroup:
+def with_target(group: ColumnGroup, known: Sequence[str] | None) -> ColumnGroup:
     """The group for the input that it means: `FOR linear_feature_columns`, as in SQLFlow, is `linear`.
+
+    Args:
+      group: a COLUMN clause.
+      known: the inputs of the model, none when it has one; None when nobody knows.
 
     Raises:
       StatementError: the model has no such input.
@@ -31,11 +35,13 @@ def with_target(group: ColumnGroup, known: Sequence[str]) -> ColumnGroup:
     if group.target is None:
         return group
     target = group.target.removesuffix("feature_columns").removesuffix("_") or None
-    if target is not None and known and target not in known and group.columns:
+    if target is not None and known is not None and target not in known:
+        advice = nearest(target, known) if known else "It has one input: leave FOR out."
+        span = group.target_span or group.columns[0].span
         raise StatementError(
-            f"The model has no input {group.target!r} for a COLUMN clause. {nearest(target, known)}",
-            group.columns[0].span.start,
-            group.columns[-1].span.end,
+            f"The model has no input {group.target!r} for a COLUMN clause. {advice}",
+            span.start,
+            span.end,
         )
     return replace(group, target=target)
 

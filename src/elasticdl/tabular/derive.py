@@ -30,7 +30,7 @@ def derive(
     task: str | None,
     groups: Sequence[ColumnGroup] = (),
     exclude: Sequence[str] = (),
-    targets: Sequence[str] = (),
+    targets: Sequence[str] | None = None,
 ) -> FeaturePlan:
     """The plan of the rows that a profile has seen.
 
@@ -39,7 +39,7 @@ def derive(
       task: classification or regression; None to go by the label.
       groups: the COLUMN clauses.
       exclude: columns that are neither features nor the label.
-      targets: the inputs that the model has, where it has several and they are known.
+      targets: the inputs that the model has, none when it has one; None when they are not known.
 
     Raises:
       StatementError: a COLUMN clause that does not fit, with its place.
@@ -52,7 +52,9 @@ def derive(
         found = derive_label(columns.pop(_label_name(label, columns)), profile.num_rows, task)
     remarks: list[str] = []
     features = _said(groups, columns, found)
-    features += _rest(_open_targets(groups, targets), columns, features, profile.num_rows, remarks)
+    features += _rest(
+        _open_targets(groups, targets or ()), columns, features, profile.num_rows, remarks
+    )
     if not features:
         raise DataError(
             " ".join(["There is no column to learn from.", *remarks, "Select more columns."])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 __all__ = ["Argument", "Call", "ColumnGroup", "Span"]
 
@@ -38,3 +38,4 @@ class ColumnGroup:
 
     columns: Sequence[Call]
     target: str | None = None
+    target_span: Span | None = field(default=None, compare=False)

@@ -35,11 +35,15 @@ def task_of(model_def: str) -> str | None:
     return "classification" if "classifi" in name else None
 
 
-def targets_of(model_def: str) -> tuple[str, ...]:
-    """The inputs of a model that has several, as `COLUMN ... FOR` names them; none when it has one or is unknown.
+def targets_of(model_def: str) -> tuple[str, ...] | None:
+    """The inputs of a model that has several, as `COLUMN ... FOR` names them; none when it has one.
 
-    >>> targets_of("WideAndDeepRegressor"), targets_of("regressor.DNN")
-    (('linear', 'dnn'), ())
+    Of a model that is not built in nobody knows: None.
+
+    >>> targets_of("WideAndDeepRegressor"), targets_of("regressor.DNN"), targets_of("mnist.Model")
+    (('linear', 'dnn'), (), None)
     """
     name = ALIASES.get(model_def, model_def)
+    if name not in ALIASES.values():
+        return None
     return ("linear", "dnn") if name.endswith(".WideAndDeep") else ()
