@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from elasticdl import api
-from elasticdl.errors import StatementError, UserError, nearest
+from elasticdl.errors import OutputExists, StatementError, UserError, nearest
 from elasticdl.job.config import JobConfig
 from elasticdl.sql.attributes import Attributes
 from elasticdl.sql.context import Context
@@ -92,17 +92,21 @@ def _renamed(rows: Rows, statement: Evaluate | Explain, label: str) -> Rows:
 
 
 def check_free(context: Context, statement: Evaluate | Explain, overwrite: bool, key: str) -> None:
-    """Refuse a table that exists before anything is computed for it."""
-    if not statement.into or overwrite:
+    """Refuse a table that cannot be written before anything is computed for it."""
+    if not statement.into:
         return
-    table = str(statement.into[-1])
-    if len(statement.into) == 1 and table in context.database.tables():
-        word = statement.into[0]
+    table = names_meant(context.database.dialect, statement.into)
+    first, last = statement.into[0].span.start, statement.into[-1].span.end
+    try:
+        context.database.check_table(table, replace=overwrite)
+    except OutputExists as error:
         raise StatementError(
-            f"The table {table} exists already. Name another, or say WITH {key}=true to replace it.",
-            word.span.start,
-            word.span.end,
-        )
+            f"The table {'.'.join(table)} exists already. Name another, or say WITH {key}=true to replace it.",
+            first,
+            last,
+        ) from error
+    except UserError as error:
+        raise StatementError(str(error), first, last) from error
 
 
 def give(

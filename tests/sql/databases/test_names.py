@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from elasticdl.errors import ElasticDLError
+from elasticdl.errors import ElasticDLError, UnknownName
 from elasticdl.sql.databases import Database
 from elasticdl.sql.databases.names import names_meant
 from elasticdl.sql.parse import parse
@@ -94,3 +94,51 @@ def test_no_sql_of_ours_is_shown_when_the_select_is_refused(database: Database, 
         assert "tableoid" not in str(caught.value)
     assert everything(database)
     assert predict(database, "SELECT * FROM people", [table], "guess") == 5
+
+
+def test_a_schema_is_told_when_it_is_not_there(database: Database) -> None:
+    fill(database)
+    for parts in (["nosuch", "fresh"], ["a", "b", "fresh"], ["a", "b", "c", "fresh"]):
+        schema = ".".join(parts[:-1])
+        with pytest.raises(UnknownName, match=f"no schema '{schema}' in"):
+            database.target("SELECT * FROM people", parts, "guess", overwrite=True)
+        with pytest.raises(UnknownName, match=f"no schema '{schema}' in"):
+            database.check_table(parts, replace=True)
+        with pytest.raises(UnknownName, match=f"no schema '{schema}' in"):
+            database.write_table(parts, Rows.of(pa.table({"a": [1]})), replace=True)
+    assert database.tables() == ["people"]
+
+
+def test_a_table_is_made_in_the_schema_when_it_is_there(database: Database) -> None:
+    fill(database)
+    schema = {"postgres": "public", "mysql": "test"}.get(database.dialect, "main")
+    assert predict(database, "SELECT * FROM people", [schema, "fresh"], "guess") == 6
+    with pytest.raises(UnknownName, match=f"Did you mean '{schema}'"):
+        database.target("SELECT * FROM people", [schema + "s", "new"], "guess", overwrite=True)
+    assert set(database.tables()) == {"people", "fresh"}
+
+
+def test_duckdb_makes_tables_in_other_files_and_schemas(database: Database) -> None:
+    if database.dialect != "duckdb":
+        pytest.skip("of DuckDB")
+    fill(database)
+    database.run("ATTACH ':memory:' AS other")
+    database.run("CREATE SCHEMA other.part")
+    database.run("CREATE SCHEMA here")
+    for parts in (["other", "t"], ["other", "part", "t"], ["Here", "t"], ["other", "main", "u"]):
+        assert predict(database, "SELECT * FROM people", parts, "guess") == 6
+        assert predict(database, "SELECT * FROM people", parts, "guess", overwrite=True) == 6
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_letters_are_told_when_the_selected_table_has_others(
+    mysql: Database, postgres: Database, overwrite: bool
+) -> None:
+    for database in (mysql, postgres):
+        fill(database)
+        source = "People" if database is mysql else '"People"'
+        with pytest.raises(UnknownName, match=r"no table 'People' in .* mean 'people'\?"):
+            run(database, f"SELECT * FROM {source} PREDICT people.guess", overwrite=overwrite)
+        with pytest.raises(UnknownName, match=r"no table '.*People' in .*Did you mean 'people'"):
+            run(database, f"SELECT * FROM {source} PREDICT {source}.guess")
+        assert len(everything(database)) == 5

@@ -86,6 +86,10 @@ class Database(Protocol):
         """
         ...
 
+    def check_table(self, name: Sequence[str], *, replace: bool) -> None:
+        """Refuse what `write_table` would refuse, before there are rows."""
+        ...
+
     def target(self, select: str, table: Sequence[str], column: str, *, overwrite: bool) -> Target:
         """Where the predictions for a SELECT's rows go: `table.column`, which are names to the letter.
 

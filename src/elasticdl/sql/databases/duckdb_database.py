@@ -18,7 +18,7 @@ from elasticdl.sql.databases.failures import as_error, columns_read
 from elasticdl.sql.databases.names import quoted
 from elasticdl.sql.databases.staging import InTransaction, put_table
 from elasticdl.sql.databases.streams import BATCH_ROWS, Streams
-from elasticdl.sql.databases.target import Found, RowId, TableTarget, temporary_name
+from elasticdl.sql.databases.target import Found, RowId, TableTarget, check_table, temporary_name
 from elasticdl.sql.databases.url import MEMORY, Address
 from elasticdl.sql.rows import Rows
 
@@ -90,6 +90,9 @@ class DuckDBDatabase:
     def write_table(self, name: Sequence[str], rows: Rows, *, replace: bool) -> int:
         return put_table(self, name, rows, replace=replace)
 
+    def check_table(self, name: Sequence[str], *, replace: bool) -> None:
+        check_table(self, name, replace=replace)
+
     def target(self, select: str, table: Sequence[str], column: str, *, overwrite: bool) -> Target:
         finish = InTransaction(self, lambda found: [RowId("rowid")], self._unfillable)
         return TableTarget(self, finish, select, table, column, overwrite)
@@ -118,6 +121,19 @@ class DuckDBDatabase:
         return (
             Found(tuple(rows[0][:3]), _KINDS.get(rows[0][3], rows[0][3].lower())) if rows else None
         )
+
+    def has_schema(self, outer: Sequence[str]) -> bool:
+        wanted = ".".join(outer).lower()
+        return wanted in {name.lower() for name in self.schemas()}
+
+    def schemas(self) -> list[str]:
+        rows = self._ask(
+            "SELECT schema_name, catalog_name, catalog_name IN ('temp', current_database()) "
+            "FROM information_schema.schemata WHERE catalog_name <> 'system' ORDER BY ALL"
+        )
+        names = {name for name, _, near in rows if near}
+        names |= {catalog for name, catalog, _ in rows if name == "main"}
+        return sorted(names | {f"{catalog}.{name}" for name, catalog, _ in rows})
 
     def schema(self, found: Found) -> pa.Schema:
         with self.select(f"SELECT * FROM {quoted(self.dialect, found.parts)} LIMIT 0") as rows:

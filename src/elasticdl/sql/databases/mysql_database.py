@@ -16,7 +16,7 @@ from elasticdl.sql.databases.mysql_rows import batch_of, schema_of, written
 from elasticdl.sql.databases.mysql_swap import BySwap, put_table
 from elasticdl.sql.databases.names import quoted
 from elasticdl.sql.databases.streams import BATCH_ROWS, Streams
-from elasticdl.sql.databases.target import Found, TableTarget
+from elasticdl.sql.databases.target import Found, TableTarget, check_table
 from elasticdl.sql.databases.url import Address
 from elasticdl.sql.rows import Rows
 
@@ -103,6 +103,9 @@ class MySQLDatabase:
     def write_table(self, name: Sequence[str], rows: Rows, *, replace: bool) -> int:
         return put_table(BySwap(self, _home(name)), name, rows, replace=replace)
 
+    def check_table(self, name: Sequence[str], *, replace: bool) -> None:
+        check_table(BySwap(self, _home(name)), name, replace=replace)
+
     def target(self, select: str, table: Sequence[str], column: str, *, overwrite: bool) -> Target:
         swap = BySwap(self, _home(table))
         return TableTarget(swap, swap, select, table, column, overwrite)
@@ -124,7 +127,7 @@ class MySQLDatabase:
             parts[-1],
         )
         for schema, name, kind, folds in rows:
-            if name == parts[-1] or folds != "0":
+            if folds != "0" or (name == parts[-1] and schema == [schema, *parts][-2]):
                 return Found((schema, name), _KINDS.get(kind, f"a {kind.lower()}"))
         return self._temporary(parts)
 
@@ -134,6 +137,17 @@ class MySQLDatabase:
             cursor.execute(f"SHOW COLUMNS FROM {quoted(self.dialect, parts)}")
             return Found(tuple(parts), "a temporary table")
         return None
+
+    def has_schema(self, outer: Sequence[str]) -> bool:
+        ((folds,),) = self.ask("SELECT @@lower_case_table_names")
+        known, wanted = self.schemas(), ".".join(outer)
+        if folds != "0":
+            known, wanted = [name.lower() for name in known], wanted.lower()
+        return len(outer) == 1 and wanted in known
+
+    def schemas(self) -> list[str]:
+        rows = self.ask("SELECT schema_name FROM information_schema.schemata ORDER BY 1")
+        return [name for (name,) in rows]
 
     def schema(self, found: Found) -> pa.Schema:
         with self.select(f"SELECT * FROM {quoted(self.dialect, found.parts)} LIMIT 0") as rows:

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from elasticdl.errors import ElasticDLError, InvalidValue, OutputExists, RunError
+from elasticdl.errors import ElasticDLError, InvalidValue, RunError
 from elasticdl.sql.databases.column_types import plain, plain_type, sql_type
 from elasticdl.sql.databases.names import quote, quoted
-from elasticdl.sql.databases.target import ROW, Found, RowId, temporary_name
+from elasticdl.sql.databases.target import ROW, Found, RowId, check_table, temporary_name
 from elasticdl.sql.rows import Rows
 
 if TYPE_CHECKING:
@@ -47,6 +47,7 @@ class BySwap:
         self.dialect, self.shown = database.dialect, database.shown
         self.find, self.schema, self.select = database.find, database.schema, database.select
         self.execute, self.append = database.execute, database.append
+        self.has_schema, self.schemas = database.has_schema, database.schemas
         self._name = temporary_name()
         self._settings: list[tuple[str, str | int]] = []
         self._temporary: list[str] = []
@@ -361,15 +362,7 @@ def put_table(swap: BySwap, name: Sequence[str], rows: Rows, *, replace: bool) -
     count = 0
     try:
         with rows:
-            found = swap.find(name)
-            if found is not None and found.kind != "table":
-                raise InvalidValue(
-                    f"{'.'.join(name)} is {found.kind}, which is not overwritten. Give another name."
-                )
-            if found is not None and not replace:
-                raise OutputExists(
-                    f"The table {'.'.join(name)} exists already. Give another name, or allow it to be overwritten."
-                )
+            check_table(swap, name, replace=replace)
             columns = ", ".join(
                 _declared(pa.field(f.name, plain_type(f.type))) for f in rows.schema
             )

@@ -19,7 +19,7 @@ from elasticdl.sql.databases.postgres_failures import trouble
 from elasticdl.sql.databases.postgres_rows import converted, readable, schema_of
 from elasticdl.sql.databases.staging import InTransaction, put_table
 from elasticdl.sql.databases.streams import Streams
-from elasticdl.sql.databases.target import Found, RowId, TableTarget
+from elasticdl.sql.databases.target import Found, RowId, TableTarget, check_table
 from elasticdl.sql.databases.url import Address
 from elasticdl.sql.rows import Rows
 
@@ -87,6 +87,9 @@ class PostgresDatabase:
     def write_table(self, name: Sequence[str], rows: Rows, *, replace: bool) -> int:
         return put_table(self, name, rows, replace=replace)
 
+    def check_table(self, name: Sequence[str], *, replace: bool) -> None:
+        check_table(self, name, replace=replace)
+
     def target(self, select: str, table: Sequence[str], column: str, *, overwrite: bool) -> Target:
         finish = InTransaction(self, self._row_ids, self._unfillable)
         return TableTarget(self, finish, select, table, column, overwrite)
@@ -112,6 +115,15 @@ class PostgresDatabase:
             return None
         row = rows[0]
         return Found((row["schema"], row["name"]), _KINDS.get(row["kind"], "no table"))
+
+    def has_schema(self, outer: Sequence[str]) -> bool:
+        return len(outer) == 1 and outer[0] in {*self.schemas(), "pg_temp"}
+
+    def schemas(self) -> list[str]:
+        rows = self._ask(
+            "SELECT nspname::text AS name FROM pg_namespace WHERE nspname !~ '^pg_' ORDER BY 1"
+        )
+        return [row["name"] for row in rows]
 
     def schema(self, found: Found) -> pa.Schema:
         with self.select(f"SELECT * FROM {quoted(self.dialect, found.parts)} LIMIT 0") as rows:

@@ -22,7 +22,14 @@ from elasticdl.sql.databases.names import quote, quoted
 from elasticdl.sql.databases.sqlite_rows import read_rows
 from elasticdl.sql.databases.staging import InTransaction, put_table
 from elasticdl.sql.databases.streams import Streams
-from elasticdl.sql.databases.target import ROW, Found, RowId, TableTarget, temporary_name
+from elasticdl.sql.databases.target import (
+    ROW,
+    Found,
+    RowId,
+    TableTarget,
+    check_table,
+    temporary_name,
+)
 from elasticdl.sql.databases.url import MEMORY, Address
 from elasticdl.sql.rows import Rows
 
@@ -79,7 +86,7 @@ class SQLiteDatabase:
 
     def tables(self) -> list[str]:
         found = []
-        for schema in self._schemas():
+        for schema in self.schemas():
             inner = f"SELECT name FROM {quote(self.dialect, schema)}.sqlite_master"
             rows = self._ask(
                 f"{inner} WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
@@ -96,6 +103,9 @@ class SQLiteDatabase:
     def write_table(self, name: Sequence[str], rows: Rows, *, replace: bool) -> int:
         return put_table(self, name, rows, replace=replace)
 
+    def check_table(self, name: Sequence[str], *, replace: bool) -> None:
+        check_table(self, name, replace=replace)
+
     def target(self, select: str, table: Sequence[str], column: str, *, overwrite: bool) -> Target:
         return TableTarget(self, _Finish(self), select, table, column, overwrite)
 
@@ -109,7 +119,7 @@ class SQLiteDatabase:
         *outer, name = parts
         schemas = [
             schema
-            for schema in self._schemas()
+            for schema in self.schemas()
             if not outer or [schema.lower()] == [outer[0].lower()]
         ]
         for schema in schemas if len(outer) < 2 else []:
@@ -125,6 +135,9 @@ class SQLiteDatabase:
                 )
                 return Found((schema, rows[0][0]), kind)
         return None
+
+    def has_schema(self, outer: Sequence[str]) -> bool:
+        return ".".join(outer).lower() in {name.lower() for name in self.schemas()}
 
     def schema(self, found: Found) -> pa.Schema:
         with self.select(f"SELECT * FROM {quoted(self.dialect, found.parts)} LIMIT 0") as rows:
@@ -211,7 +224,7 @@ class SQLiteDatabase:
             cursor.close()
         return self._streams.open(schema, batches, close)
 
-    def _schemas(self) -> list[str]:
+    def schemas(self) -> list[str]:
         """The databases of the connection, in the order in which names are looked up."""
         names = [name for _, name, _ in self._ask("PRAGMA database_list")]
         return ["temp", *(name for name in names if name != "temp")]

@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
-from elasticdl.errors import InvalidValue, OutputExists
 from elasticdl.sql.databases.column_types import plain, plain_type, sql_type
 from elasticdl.sql.databases.names import quote, quoted
-from elasticdl.sql.databases.target import ROW, Found, Hands, RowId
+from elasticdl.sql.databases.target import ROW, Found, Hands, RowId, check_table
 from elasticdl.sql.rows import Rows
 
 __all__ = ["InTransaction", "create_table", "put_table"]
@@ -30,7 +29,8 @@ def put_table(hands: Hands, name: Sequence[str], rows: Rows, *, replace: bool) -
     hands.begin()
     try:
         with rows:
-            make_way(hands, parts, replace=replace)
+            if before := check_table(hands, parts, replace=replace):
+                hands.execute(f"DROP TABLE {quoted(hands.dialect, before.parts)}")
             fields = [pa.field(field.name, plain_type(field.type)) for field in rows.schema]
             hands.execute(create_table(hands.dialect, table, fields))
             found = hands.find(parts)
@@ -44,21 +44,6 @@ def put_table(hands: Hands, name: Sequence[str], rows: Rows, *, replace: bool) -
         hands.rollback()
         raise
     return count
-
-
-def make_way(hands: Hands, parts: Sequence[str], *, replace: bool) -> None:
-    """Refuse to overwrite a table, or drop it."""
-    found = hands.find(parts)
-    if found is None:
-        return
-    shown = ".".join(parts)
-    if found.kind != "table":
-        raise InvalidValue(f"{shown} is {found.kind}, which is not overwritten. Give another name.")
-    if not replace:
-        raise OutputExists(
-            f"The table {shown} exists already. Give another name, or allow it to be overwritten."
-        )
-    hands.execute(f"DROP TABLE {quoted(hands.dialect, found.parts)}")
 
 
 class InTransaction:

@@ -16,13 +16,29 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from elasticdl.errors import ElasticDLError, InvalidValue, OutputExists, StatementError
+from elasticdl.errors import (
+    ElasticDLError,
+    InvalidValue,
+    OutputExists,
+    StatementError,
+    UnknownName,
+    nearest,
+)
 from elasticdl.sql.databases.column_types import fits, plain, plain_type
 from elasticdl.sql.databases.names import folded, name_key, quote, quoted
 from elasticdl.sql.databases.selection import read_selection
 from elasticdl.sql.rows import Rows
 
-__all__ = ["Case", "Finish", "Found", "Hands", "RowId", "TableTarget", "temporary_name"]
+__all__ = [
+    "Case",
+    "Finish",
+    "Found",
+    "Hands",
+    "RowId",
+    "TableTarget",
+    "check_table",
+    "temporary_name",
+]
 
 ROW = "__elasticdl_row"
 
@@ -70,6 +86,8 @@ class Hands(Protocol):
     shown: str
 
     def find(self, parts: Sequence[str]) -> Found | None: ...
+    def has_schema(self, outer: Sequence[str]) -> bool: ...
+    def schemas(self) -> list[str]: ...
     def schema(self, found: Found) -> pa.Schema: ...
     def select(self, sql: str) -> Rows: ...
     def execute(self, sql: str) -> int | None: ...
@@ -118,6 +136,38 @@ class Finish(Protocol):
 
 def temporary_name() -> str:
     return f"__elasticdl_{uuid4().hex[:16]}"
+
+
+def check_table(hands: Hands, parts: Sequence[str], *, replace: bool) -> Found | None:
+    """What is there where a table is to be written.
+
+    Raises:
+      OutputExists: there is such a table, and `replace` is not set.
+      InvalidValue: there is something that is no table.
+      UnknownName: there is no schema to write it to.
+    """
+    shown = ".".join(parts)
+    quoted(hands.dialect, parts)  # refuses what can be no name
+    found = hands.find(parts)
+    if found is None:
+        _check_schema(hands, parts)
+    elif found.kind != "table":
+        raise InvalidValue(f"{shown} is {found.kind}, which is not overwritten. Give another name.")
+    elif not replace:
+        raise OutputExists(
+            f"The table {shown} exists already. Give another name, or allow it to be overwritten."
+        )
+    return found
+
+
+def _check_schema(hands: Hands, parts: Sequence[str]) -> None:
+    """Refuse a new table in a schema that is not there."""
+    outer = parts[:-1]
+    if outer and not hands.has_schema(outer):
+        shown, known = ".".join(outer), hands.schemas()
+        raise UnknownName(
+            f"There is no schema {shown!r} in {hands.shown} to make the table {parts[-1]!r} in. {nearest(shown, known)}"
+        )
 
 
 class TableTarget:
@@ -288,6 +338,7 @@ class TableTarget:
     def _decide(self) -> tuple[Case, Found | None]:
         found = self._hands.find(self._table)
         if found is None:
+            _check_schema(self._hands, self._table)
             return Case.NEW, None
         if found.kind != "table":
             raise InvalidValue(
@@ -296,12 +347,23 @@ class TableTarget:
         if self._is_read(found):
             self._check_own(found)
             return Case.COLUMN, found
+        self._check_letters(found)
         if not self._overwrite:
             raise OutputExists(
                 f"The table {self._shown()} exists already, and is not the one that is selected from. Give another "
                 "name, or replace it: WITH predict.overwrite=true."
             )
         return Case.REPLACE, found
+
+    def _check_letters(self, found: Found) -> None:
+        """Tell of a selected table that is the target but for large and small letters: there is none such."""
+        for parts in self._selection.tables:
+            meant = parts[-1].lower() == found.parts[-1].lower() and parts[-1] != found.parts[-1]
+            if meant and self._hands.find(parts) is None:
+                raise UnknownName(
+                    f"There is no table {parts[-1]!r} in {self._hands.shown}: large and small letters differ. Did you "
+                    f"mean {found.parts[-1]!r}?"
+                )
 
     def _is_read(self, found: Found) -> bool:
         selection = self._selection
