@@ -74,31 +74,54 @@ class Builder(ModelBuilderBase):
 """
 
 
-def test_an_epoch_more_goes_on_from_the_last_one(project: Path) -> None:
-    write_run(project)
-    first = Experiment(project, "one", mlflow=False, log_level="WARNING")
-    assert first.train().steps == 21
+@pytest.fixture(scope="module")
+def trained_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project whose run `one` is trained, and no more; to be copied."""
+    root = write_project(tmp_path_factory.mktemp("trained") / "project")
+    write_run(root)
+    assert Experiment(root, "one", mlflow=False, log_level="WARNING").train().steps == 21
+    return root
+
+
+@pytest.fixture(scope="module")
+def done_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One whose run `one` is exported and evaluated too."""
+    root = write_project(tmp_path_factory.mktemp("done") / "project")
+    write_run(root)
+    Experiment(root, "one", mlflow=False, log_level="WARNING").run()
+    return root
+
+
+@pytest.fixture
+def trained(trained_once: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(trained_once, tmp_path / "project"))
+
+
+@pytest.fixture
+def done(done_once: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(done_once, tmp_path / "project"))
+
+
+def test_an_epoch_more_goes_on_from_the_last_one(trained: Path) -> None:
     longer = Experiment(
-        project, "one", mlflow=False, log_level="WARNING", overrides=["epochs=4"]
+        trained, "one", mlflow=False, log_level="WARNING", overrides=["epochs=4"]
     ).train()
     assert longer.steps == 28 and len(longer.history["loss"]) == 4
 
 
-def test_training_is_skipped_when_there_is_an_export(project: Path) -> None:
-    run = write_run(project)
-    Experiment(project, "one", mlflow=False, log_level="WARNING").run()
+def test_training_is_skipped_when_there_is_an_export(done: Path) -> None:
+    run = done / "runs" / "one"
     before = (run / "exported" / "params.safetensors").stat().st_mtime_ns
     (run / "report.html").unlink()
-    result = Experiment(project, "one", mlflow=False, log_level="WARNING").run()
+    result = Experiment(done, "one", mlflow=False, log_level="WARNING").run()
     assert result.steps == 0 and (run / "report.html").exists()
     assert (run / "exported" / "params.safetensors").stat().st_mtime_ns == before
     assert result.test_metrics["ce"] > 0
 
 
-def test_overwrite_begins_anew(project: Path) -> None:
-    run = write_run(project)
-    Experiment(project, "one", mlflow=False, log_level="WARNING").run()
-    again = Experiment(project, "one", mlflow=False, log_level="WARNING", overwrite=True).run()
+def test_overwrite_begins_anew(done: Path) -> None:
+    run = done / "runs" / "one"
+    again = Experiment(done, "one", mlflow=False, log_level="WARNING", overwrite=True).run()
     assert again.steps == 21 and (run / "config.yaml").exists()
     assert len(_epochs(run)) == 3
 
@@ -137,44 +160,39 @@ def _assert_equal_to_whole(project: Path, run: Path) -> None:
     ],
 )
 def test_what_would_be_another_training_cannot_go_on(
-    project: Path, override: str, message: str
+    trained: Path, override: str, message: str
 ) -> None:
-    run = write_run(project)
-    Experiment(project, "one", mlflow=False, log_level="WARNING").train()
+    run = trained / "runs" / "one"
     before = sorted(path.name for path in (run / "checkpoints").iterdir())
-    other = Experiment(project, "one", mlflow=False, log_level="WARNING", overrides=[override])
+    other = Experiment(trained, "one", mlflow=False, log_level="WARNING", overrides=[override])
     with pytest.raises(InvalidValue, match=message) as caught:
         other.train()
     assert "--overwrite" in str(caught.value)
     assert sorted(path.name for path in (run / "checkpoints").iterdir()) == before
 
 
-def test_another_model_cannot_go_on(project: Path) -> None:
-    write_run(project)
-    Experiment(project, "one", mlflow=False, log_level="WARNING").train()
+def test_another_model_cannot_go_on(trained: Path) -> None:
     other = Experiment(
-        project, "one", mlflow=False, log_level="WARNING", overrides=["model_builder.units=9"]
+        trained, "one", mlflow=False, log_level="WARNING", overrides=["model_builder.units=9"]
     )
     with pytest.raises(DataError, match="another model") as caught:
         other.train()
     assert "--overwrite" in caught.value.__notes__[-1]
 
 
-def test_fewer_epochs_than_were_done_cut_nothing_off(project: Path) -> None:
-    run = write_run(project)
-    Experiment(project, "one", mlflow=False, log_level="WARNING").train()
+def test_fewer_epochs_than_were_done_cut_nothing_off(trained: Path) -> None:
+    run = trained / "runs" / "one"
     result = Experiment(
-        project, "one", mlflow=False, log_level="ERROR", overrides=["epochs=1"]
+        trained, "one", mlflow=False, log_level="ERROR", overrides=["epochs=1"]
     ).run()
     assert result.steps == 21 and (run / "exported").is_dir()
 
 
-def test_export_by_another_rule_chooses_among_what_was_kept(project: Path) -> None:
-    run = write_run(project)
-    Experiment(project, "one", mlflow=False, log_level="WARNING").train()
+def test_export_by_another_rule_chooses_among_what_was_kept(trained: Path) -> None:
+    run = trained / "runs" / "one"
     for _ in range(2):
         Experiment(
-            project, "one", mlflow=False, log_level="ERROR", overrides=["export.mode=max"]
+            trained, "one", mlflow=False, log_level="ERROR", overrides=["export.mode=max"]
         ).export()
     values = {e["epoch"]: e["val_loss"] for e in _epochs(run)}
     events = read_events(run / "events.jsonl")
@@ -185,19 +203,17 @@ def test_export_by_another_rule_chooses_among_what_was_kept(project: Path) -> No
     assert any("another export metric" in e.get("message", "") for e in events)
 
 
-def test_export_that_lacks_a_file_is_written_anew(project: Path) -> None:
-    run = write_run(project)
-    Experiment(project, "one", mlflow=False, log_level="WARNING").run()
+def test_export_that_lacks_a_file_is_written_anew(done: Path) -> None:
+    run = done / "runs" / "one"
     shutil.rmtree(run / "exported" / "savedmodel")
-    result = Experiment(project, "one", mlflow=False, log_level="WARNING").run()
+    result = Experiment(done, "one", mlflow=False, log_level="WARNING").run()
     assert result.status == "completed" and (run / "exported" / "savedmodel").is_dir()
 
 
 @pytest.mark.parametrize("stage", ["export", "evaluate"])
-def test_overwriting_what_a_stage_needs_is_refused(project: Path, stage: str) -> None:
-    run = write_run(project)
-    Experiment(project, "one", mlflow=False, log_level="WARNING").run()
-    again = Experiment(project, "one", mlflow=False, log_level="WARNING", overwrite=True)
+def test_overwriting_what_a_stage_needs_is_refused(done: Path, stage: str) -> None:
+    run = done / "runs" / "one"
+    again = Experiment(done, "one", mlflow=False, log_level="WARNING", overwrite=True)
     with pytest.raises(InvalidValue, match="nothing to"):
         getattr(again, stage)()
     assert (run / "exported" / "model.keras").exists() and (run / "checkpoints").is_dir()
@@ -259,15 +275,14 @@ class Stuck(Generators):
 
 
 def test_data_that_takes_too_long_to_read_again_is_told(
-    project: Path, monkeypatch: pytest.MonkeyPatch
+    trained: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from elasticdl.data import training_stream
 
-    run = write_run(project)
-    Experiment(project, "one", mlflow=False, log_level="WARNING").train()
+    run = trained / "runs" / "one"
     monkeypatch.setattr(training_stream, "REPLAY_S", 0.0)
     result = Experiment(
-        project, "one", mlflow=False, log_level="ERROR", overrides=["epochs=5"]
+        trained, "one", mlflow=False, log_level="ERROR", overrides=["epochs=5"]
     ).train()
     assert result.steps == 35 and len(result.history["loss"]) == 5
     messages = [e.get("message", "") for e in read_events(run / "events.jsonl")]
