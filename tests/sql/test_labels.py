@@ -91,3 +91,25 @@ def test_a_wrong_parameter_is_told_with_those_that_a_user_gives(trips: Company) 
     message = str(raised.value)
     assert "hidden_units" in message
     assert not any(name in message for name in ("label_mean", "label_dtype", "trainable"))
+
+
+def test_the_auc_of_rows_of_one_class_is_left_out(trips: Company) -> None:
+    rows = "SELECT km, load, km > 20 AS far FROM trips"
+    trips.run(f"{rows} TRAIN LinearClassifier WITH train.epoch=1 LABEL far INTO far")
+    assert "auc" in {row["metric"] for row in trips.rows(f"{rows} EVALUATE far")}
+    found = {row["metric"] for row in trips.rows(f"{rows} WHERE km > 20 EVALUATE far")}
+    assert "auc" not in found
+    assert {"loss", "accuracy", "precision"} <= found
+
+
+@pytest.mark.parametrize("model", ["LinearClassifier", "LinearRegressor"])
+def test_a_time_of_day_is_no_label(trips: Company, model: str) -> None:
+    rows = "SELECT km, TIME '10:00:00' + INTERVAL (km) MINUTE AS clock FROM trips"
+    with pytest.raises(UserError, match=r"'clock' is time64"):
+        trips.run(f"{rows} TRAIN {model} LABEL clock INTO never")
+
+
+def test_all_columns_that_no_model_takes_are_named_at_once(trips: Company) -> None:
+    rows = "SELECT *, [km] AS many, {'a': km} AS pair, INTERVAL (km) DAY AS span FROM trips"
+    with pytest.raises(UserError, match=r"'many' .*'pair' .*'span' .*are no single values"):
+        trips.run(f"{rows} TRAIN LinearRegressor LABEL arrival INTO never")

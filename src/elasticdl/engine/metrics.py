@@ -44,7 +44,12 @@ class KerasMetrics:
             metric.metric.update_state(_pick(metric, labels), _pick(metric, outputs))
 
     def result(self) -> dict[str, float]:
-        return {m.name: _number(m.name, m.metric.result()) for m in self._defs}
+        """Without those that say of themselves that they are not defined on what they saw."""
+        return {
+            m.name: _number(m.name, m.metric.result())
+            for m in self._defs
+            if getattr(m.metric, "is_defined", True)
+        }
 
     def reset(self) -> None:
         for metric in self._defs:

@@ -128,6 +128,7 @@ def _rest(
         shown = ", ".join(column.name for column in rest)
         remarks.append(f"Not used, as no COLUMN clause names it: {shown}.")
         return []
+    _check_single([column for column in rest if column.family is None])
     told: list[ColumnProfile] = []
     names: list[ColumnProfile] = []
     for column in rest:
@@ -141,6 +142,16 @@ def _rest(
         remarks += [_left_out(column) for column in names]
         names = []
     return [natural(column, target) for column in (*told, *names) for target in targets]
+
+
+def _check_single(columns: Sequence[ColumnProfile]) -> None:
+    """Of many columns that no model can take, all are named at once."""
+    if len(columns) > 1:
+        shown = ", ".join(f"{column.name!r} ({column.type})" for column in columns)
+        raise DataError(
+            f"The columns {shown} are no single values a row that a model could take. Leave them out of the SELECT, "
+            "or cast them, for example to numbers or text."
+        )
 
 
 def _left_out(column: ColumnProfile) -> str:

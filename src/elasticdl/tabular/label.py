@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import pyarrow as pa
+
 from elasticdl.errors import DataError
 from elasticdl.tabular.distinct import MAX_DISTINCT
 from elasticdl.tabular.plan import Label
@@ -72,8 +74,12 @@ def _check_varies(column: ColumnProfile, task: str) -> None:
         raise DataError(f"The task {task!r} is neither {CLASSIFICATION} nor {REGRESSION}.")
 
 
+def _is_time(column: ColumnProfile) -> bool:
+    return column.family == "time" or pa.types.is_time(column.type)
+
+
 def _numbers(column: ColumnProfile) -> Label:
-    if column.family not in CASTABLE:
+    if column.family not in CASTABLE or _is_time(column):
         raise DataError(
             f"The label {column.name!r} is {column.type}, and a regression predicts numbers. Name a column of "
             "numbers with LABEL, cast it, or train a classifier such as classifier.DNN."
@@ -102,10 +108,10 @@ def _classes(column: ColumnProfile) -> Label:
             f"The label {column.name!r} has more than {MAX_DISTINCT:,} different values, too many for classes. "
             "Train a regressor such as regressor.DNN, or name another column with LABEL."
         )
-    if column.family == "time":
+    if _is_time(column):
         raise DataError(
             f"The label {column.name!r} is {column.type}, which is no class. Cast it to text, or extract a part "
-            "of it such as the month."
+            "of it such as the month or the hour."
         )
     if column.family == "number" and any(value != int(value) for value in counts):
         shown = next(value for value in counts if value != int(value))

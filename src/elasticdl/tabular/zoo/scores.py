@@ -14,6 +14,13 @@ class PositiveAUC(keras.metrics.AUC):
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         super().update_state(tf.reshape(y_true, [-1]), y_pred[:, 1], sample_weight)
 
+    @property
+    def is_defined(self) -> bool:
+        """Whether rows of both classes were seen: of one there is no curve."""
+        positive = self.true_positives.value[0] + self.false_negatives.value[0]
+        negative = self.true_negatives.value[0] + self.false_positives.value[0]
+        return bool(positive > 0) and bool(negative > 0)
+
 
 class ClassScore(keras.metrics.Metric):
     """Precision, recall or F1: of the second of two classes, else averaged over the classes that occur."""
