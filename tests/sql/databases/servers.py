@@ -86,7 +86,17 @@ def start_mariadb() -> Iterator[Server]:
     tools = [_program("mariadb-install-db"), _program("mariadbd")]
     with _directory("mysql") as (directory, identity):
         data, port = directory / "data", free_port()
-        small = ["--no-defaults", f"--datadir={data}", "--innodb-log-file-size=8M"]
+        temporary = (
+            directory / "tmp"
+        )  # a server that starts removes what others have in a shared one
+        temporary.mkdir()
+        temporary.chmod(0o777)
+        small = [
+            "--no-defaults",
+            f"--datadir={data}",
+            f"--tmpdir={temporary}",
+            "--innodb-log-file-size=8M",
+        ]
         make = ["--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve"]
         _run([tools[0], *small, *make, *([] if identity else [f"--user={_me()}"])], identity)
         secret = PASSWORD.replace("'", "''")
