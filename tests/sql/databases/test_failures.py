@@ -329,3 +329,25 @@ def test_nothing_is_written_when_mysql_loses_the_lock_of_a_swap(
         target.write(predictions(target, "guess"))
     assert everything(mysql) == before
     other.close()
+
+
+def test_the_connection_is_told_to_be_gone_when_it_was_closed_in_use(database: Database) -> None:
+    fill(database)
+    database._connection.close()  # type: ignore[attr-defined]
+    if database.dialect != "mysql":  # which sees it before it asks, and opens another
+        with pytest.raises(RunError, match=r"The connection to .* was lost: "):
+            database.select("SELECT * FROM people")
+    if database.dialect in ("mysql", "postgres"):
+        assert len(rows_of(database, "SELECT * FROM people")) == 6
+
+
+def test_the_connection_is_told_to_be_gone_when_the_driver_stumbles(mysql: Database) -> None:
+    mysql.run("CREATE TABLE many (a VARCHAR(200))")
+    mysql.run("INSERT INTO many SELECT REPEAT('x', 200) FROM seq_1_to_200000")
+    rows = mysql.select("SELECT * FROM many")
+    next(iter(rows))
+    mysql._connection._rfile = None  # type: ignore[attr-defined]  # as it is after a close in another thread
+    with pytest.raises(RunError, match="was lost: it was closed while it was in use"), rows:
+        for _ in rows:
+            pass
+    assert rows_of(mysql, "SELECT count(*) FROM many") == [(200_000,)]

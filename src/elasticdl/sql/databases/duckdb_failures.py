@@ -33,6 +33,8 @@ def trouble(error: BaseException) -> Trouble:
     """Also of errors that come through Arrow, which keep DuckDB's words only."""
     text = str(error)
     kind, _, words = text.partition(" Error: ")
+    if kind == "Connection":
+        return Trouble("lost", words)
     if "Query interrupted" in text:
         return Trouble("stopped", text)
     if match := _TABLE.search(text):

@@ -17,7 +17,7 @@ from elasticdl.errors import (
     nearest,
 )
 
-__all__ = ["Trouble", "as_error", "columns_read"]
+__all__ = ["GONE", "Trouble", "as_error", "columns_read", "is_of"]
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,18 @@ class Trouble:
     kind: str
     words: str
     name: str = ""
+
+
+GONE = Trouble("lost", "it was closed while it was in use")
+
+
+def is_of(error: BaseException, *packages: str) -> bool:
+    """Whether an error was raised inside of a driver, which may stumble over a connection that was closed."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    module = trace.tb_frame.f_globals.get("__name__", "") if trace is not None else ""
+    return module.partition(".")[0] in packages
 
 
 def as_error(

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from elasticdl.errors import ElasticDLError, InvalidValue, nearest
 from elasticdl.sql.databases.base import Target
-from elasticdl.sql.databases.failures import as_error, columns_read
+from elasticdl.sql.databases.failures import GONE, as_error, columns_read, is_of
 from elasticdl.sql.databases.mysql_failures import trouble
 from elasticdl.sql.databases.mysql_rows import batch_of, schema_of, written
 from elasticdl.sql.databases.mysql_swap import BySwap, put_table
@@ -222,6 +222,11 @@ class MySQLDatabase:
             raise as_error(trouble(error), self.shown, self.tables, columns) from None
         except pa.ArrowInvalid as error:
             raise InvalidValue(f"{self.shown} gave a value that cannot be read: {error}.") from None
+        except Exception as error:
+            if not is_of(error, "pymysql", "socket", "ssl"):
+                raise
+            self._connection._force_close()
+            raise as_error(GONE, self.shown) from None
 
 
 def _abandon(cursor: Any) -> None:

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from elasticdl.errors import ElasticDLError, InvalidValue
 from elasticdl.sql.databases.base import Target
-from elasticdl.sql.databases.failures import as_error, columns_read
+from elasticdl.sql.databases.failures import GONE, as_error, columns_read, is_of
 from elasticdl.sql.databases.names import quoted
 from elasticdl.sql.databases.postgres_failures import trouble
 from elasticdl.sql.databases.postgres_rows import converted, readable, schema_of
@@ -253,6 +253,11 @@ class PostgresDatabase:
                 self.rollback()
             columns = lambda: columns_read(sql, self.dialect, self.columns)  # noqa: E731
             raise as_error(told, self.shown, self.tables, columns) from None
+        except Exception as error:
+            if not is_of(error, "adbc_driver_manager", "adbc_driver_postgresql"):
+                raise
+            self._connection, self._in_target = None, False
+            raise as_error(GONE, self.shown) from None
 
 
 def _uri(address: Address) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from elasticdl.sql.databases.failures import Trouble
+from elasticdl.sql.databases.failures import GONE, Trouble
 
 __all__ = ["trouble"]
 
@@ -44,6 +44,8 @@ def trouble(error: BaseException) -> Trouble:
     """Also of errors that come through Arrow, which keep the words only."""
     text = str(error)
     words = _own_words(text)
+    if "must call AdbcConnectionInit" in text:
+        return GONE
     for kind, pattern in _WORDS:
         if re.search(pattern, text):
             return Trouble(kind, words)

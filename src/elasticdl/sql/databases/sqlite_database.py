@@ -43,6 +43,7 @@ _PATTERNS = (
     ("exists", r"already exists"),
     ("stopped", r"^interrupted$"),
     ("locked", r"database (?:table )?is locked"),
+    ("lost", r"closed database"),
     ("data", r"Could not decode|constraint failed|integer overflow|out of range|datatype mismatch"),
     ("other", r"not a database|unable to open|disk I/O|readonly|malformed|is full"),
 )
