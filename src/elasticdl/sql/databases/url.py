@@ -34,6 +34,9 @@ _ENDINGS = {
     ".sqlite": "sqlite",
     ".sqlite3": "sqlite",
 }
+_SETTINGS = re.compile(r"\b(?:host|hostaddr|port|dbname|user|password|passfile|service)\s*=")
+"""Of PostgreSQL's own form, `host=... password=... dbname=...`, which is not read."""
+_PLAIN = re.compile(r"[\w./\\~-]+")
 _SQLITE_FILE = b"SQLite format 3\0"
 # A password may hold an @ or a / that nobody escaped: the last @ ends it. SQLFlow writes @tcp(host:port).
 _SERVER = re.compile(
@@ -80,7 +83,7 @@ def read_address(url: str | None) -> Address:
     if url is None or url.strip() in ("", MEMORY):
         return Address("duckdb", "DuckDB in memory", MEMORY)
     scheme, separator, rest = url.strip().partition("://")
-    if not separator:
+    if not separator or not re.fullmatch(r"[\w+.-]+", scheme):
         return _bare(url.strip())
     dialect = _DIALECTS.get(scheme.lower())
     if dialect is None:
@@ -101,17 +104,18 @@ def _hint(scheme: str) -> str:
 
 def _bare(path: str) -> Address:
     dialect = _ENDINGS.get(Path(path).suffix.lower())
-    if dialect is None:
-        raise InvalidValue(
-            f"{_without_login(path)!r} is no address of a database. Give {EXAMPLES}."
-        )
+    if dialect is None or _SETTINGS.search(path):
+        raise InvalidValue(f"{_harmless(path)} is no address of a database. Give {EXAMPLES}.")
     if dialect == "duckdb" and _is_sqlite(path):
         dialect = "sqlite"
     return Address(dialect, path, path)
 
 
-def _without_login(text: str) -> str:
-    return text.rpartition("@")[2]
+def _harmless(text: str) -> str:
+    """A text to stand in a message, if it can hold no password."""
+    if _PLAIN.fullmatch(text):
+        return repr(text)
+    return "What was given (which is not shown, since there may be a password in it)"
 
 
 def _is_sqlite(path: str) -> bool:
@@ -127,8 +131,8 @@ def _file(dialect: str, rest: str) -> Address:
     text, _, query = rest.partition("?")
     if text and not text.startswith("/"):
         raise InvalidValue(
-            f"{dialect}://{text} names a host, but {_FILES[dialect]} is a file: write three slashes and its path, "
-            f"{dialect}:///{text}, or four for an absolute path."
+            f"{dialect}:// names a host, but {_FILES[dialect]} is a file: write three slashes and its path, "
+            f"{dialect}:///{text if _PLAIN.fullmatch(text) else 'data.db'}, or four for an absolute path."
         )
     path = unquote(text[1:]) or MEMORY
     shown = f"{_FILES[dialect]} in memory" if path == MEMORY else f"{dialect}:///{path}"
@@ -166,7 +170,8 @@ def _host(text: str, scheme: str) -> tuple[str, int | None]:
     match = re.fullmatch(r"(?:\[(?P<six>[^\]]*)\]|(?P<name>[^:]*))(?::(?P<port>\d*))?", text)
     if match is None or (match["port"] and int(match["port"]) > 65535):
         raise InvalidValue(
-            f"{text!r} is no host and port of the {scheme} server: write host:port, for example localhost:5432."
+            f"{_harmless(text)} is no host and port of the {scheme} server: write "
+            f"{scheme}://user:password@host:port/database."
         )
     return match["six"] or match["name"] or "", int(match["port"]) if match["port"] else None
 
