@@ -12,7 +12,14 @@ def _tensorflow(tensorflow: None) -> None:
 
 
 @pytest.fixture
-def points() -> tuple[Any, Any]:
+def points(same_points: tuple[Any, Any]) -> tuple[Any, Any]:
+    """A test's own, to do with as it likes."""
+    features, labels = same_points
+    return features.copy(), labels.copy()
+
+
+@pytest.fixture(scope="session")
+def same_points() -> tuple[Any, Any]:
     """333 points in four dimensions, in three classes that can be told apart."""
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 3, 333)

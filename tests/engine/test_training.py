@@ -121,9 +121,16 @@ def test_events_tell_the_run_when_it_completes(points: Any) -> None:
     assert list((result.output or Path()).glob("tensorboard/*/events.out.tfevents*"))
 
 
+@pytest.fixture(scope="module")
+def whole(same_points: Any, tmp_path_factory: Any, tensorflow: None) -> elasticdl.Result:
+    """A run that nothing has stopped; not to be changed."""
+    return train(same_points, num_epochs=2, output=tmp_path_factory.mktemp("whole") / "run")
+
+
 @pytest.mark.parametrize("stop", [1, 4, 7, 11, 13, 20])
-def test_resumed_training_ends_with_the_same_bits(points: Any, stop: int) -> None:
-    whole = train(points, num_epochs=2, output="whole")
+def test_resumed_training_ends_with_the_same_bits(
+    points: Any, whole: elasticdl.Result, stop: int
+) -> None:
     train(points, num_epochs=2, output="cut", max_step=stop, checkpoint_steps=stop)
     resumed = train(points, num_epochs=2, output="cut", resume=True)
     assert resumed.steps == whole.steps
@@ -449,8 +456,11 @@ def test_a_model_in_memory_is_evaluated_with_its_own_weights(points: Any) -> Non
 
 
 @pytest.mark.parametrize("path", ["run", "run/model", "run/model/model.keras"])
-def test_a_trained_model_is_found_by_any_of_its_paths(points: Any, path: str) -> None:
-    train(points, output="run")
+def test_a_trained_model_is_found_by_any_of_its_paths(
+    points: Any, whole: elasticdl.Result, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert whole.output is not None
+    monkeypatch.chdir(whole.output.parent)
     assert elasticdl.evaluate(make_model, points, loss=LOSS, trained_model=path).metrics
 
 

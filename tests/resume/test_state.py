@@ -56,7 +56,7 @@ def train(points: Any, model: Any = make_model, **options: Any) -> elasticdl.Res
     return elasticdl.train(model, points, **{**defaults, **options})
 
 
-def parameters(path: str) -> bytes:
+def parameters(path: str | Path) -> bytes:
     return Path(path, "params.safetensors").read_bytes()
 
 
@@ -76,17 +76,23 @@ def own() -> list[Any]:
     return [elasticdl.callbacks.EarlyStopping("mae", patience=3, min_delta=10.0)]
 
 
+@pytest.fixture(scope="module", params=[early_stopping, plateau, own])
+def counted(request: Any, points: Any, tmp_path_factory: Any, tensorflow: None) -> Any:
+    """Callbacks that count, and a run with them that nothing has stopped."""
+    output = tmp_path_factory.mktemp("whole") / "run"
+    return request.param, train(points, num_epochs=8, callbacks=request.param, output=output)
+
+
 @pytest.mark.filterwarnings("ignore:__array__ implementation")  # of Keras, with numpy 2
-@pytest.mark.parametrize("callbacks", [early_stopping, plateau, own])
 @pytest.mark.parametrize("stop", [15, 20])
-def test_callbacks_go_on_counting_in_a_resumed_run(points: Any, callbacks: Any, stop: int) -> None:
-    whole = train(points, num_epochs=8, callbacks=callbacks, output="whole")
+def test_callbacks_go_on_counting_in_a_resumed_run(points: Any, counted: Any, stop: int) -> None:
+    callbacks, whole = counted
     train(
         points, num_epochs=8, callbacks=callbacks, output="cut", max_step=stop, checkpoint_steps=5
     )
     resumed = train(points, num_epochs=8, callbacks=callbacks, output="cut", resume=True)
     assert resumed.steps == whole.steps
-    assert parameters("cut/model") == parameters("whole/model")
+    assert parameters("cut/model") == parameters(whole.model_path)
 
 
 class Decay(keras.callbacks.Callback):
