@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from elasticdl.errors import InvalidValue, UnknownName, nearest
+from elasticdl.sql.environment import database_address, models_address
 from elasticdl.sql.outcome import Outcome
 from elasticdl.sql.rows import Rows
 from elasticdl.sql.shown import Shown, html_table, text_table
@@ -92,7 +93,7 @@ class SqlResult:
 def sql(
     text: str,
     db: str | os.PathLike[str] | None = None,
-    models: str | os.PathLike[str] = "models",
+    models: str | os.PathLike[str] | None = None,
     model_zoo: str | None = None,
     **options: Any,
 ) -> SqlResult:
@@ -100,8 +101,10 @@ def sql(
 
     Args:
       text: one statement or several.
-      db: the address of a database, such as postgresql://me@host/shop; DuckDB in memory without one.
-      models: the directory, or fsspec address, where trained models are kept.
+      db: the address of a database, such as postgresql://me@host/shop; without one ELASTICDL_DB of the environment,
+        else DuckDB in memory.
+      models: the directory, or fsspec address, where trained models are kept; without one ELASTICDL_MODELS, else
+        `models`.
       model_zoo: a directory or Git address of more models.
       **options: log_level, seed; tell, which is called with remarks; on_event, which is called with a run's events;
         is_cancelled, which is asked whether to stop.
@@ -121,8 +124,8 @@ def sql(
     from elasticdl.sql.session import Session
 
     options.setdefault("tell", lambda line: print(line, file=sys.stderr, flush=True))
-    address = None if db is None else os.fspath(db)
-    with Session(address, models=os.fspath(models), model_zoo=model_zoo, **options) as session:
+    address, kept = database_address(db), models_address(models)
+    with Session(address, models=kept, model_zoo=model_zoo, **options) as session:
         return collect(session.run(text))
 
 

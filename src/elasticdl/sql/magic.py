@@ -16,6 +16,7 @@ from typing import Any
 
 from elasticdl.errors import ElasticDLError, UnknownName, nearest
 from elasticdl.sql.api import SqlResult, collect
+from elasticdl.sql.environment import database_address, models_address
 from elasticdl.sql.progress_lines import progress_lines
 
 __all__ = ["SqlMagic", "load_ipython_extension"]
@@ -69,7 +70,11 @@ class SqlMagic:
         if self._session is None:
             opener = self._open_session or _session_class()
             told = {"tell": _print, "on_event": progress_lines(_print)}
-            self._session = opener(**self._options, **told)
+            places = {
+                "db": database_address(self._options.get("db")),
+                "models": models_address(self._options.get("models")),
+            }
+            self._session = opener(**{**self._options, **places}, **told)
         return self._session
 
     def _take_options(self, line: str) -> str:

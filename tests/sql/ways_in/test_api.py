@@ -13,6 +13,7 @@ import pytest
 import elasticdl
 from elasticdl.errors import InvalidValue, StatementError, Stopped, UnknownName
 from elasticdl.sql.api import SqlResult, collect
+from elasticdl.sql.environment import database_address, models_address
 
 from .fake_session import FakeSession
 
@@ -86,6 +87,19 @@ def test_a_database_is_an_address_or_a_path(tmp_path: Path) -> None:
     assert list(elasticdl.sql("FROM t", db=str(tmp_path / "x.duckdb"))) == [{"a": 1}]
     with pytest.raises(InvalidValue, match="give the address"):
         elasticdl.sql("SELECT 1", db=object())
+
+
+def test_the_environment_says_where_when_nobody_else_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ELASTICDL_DB", str(tmp_path / "x.duckdb"))
+    monkeypatch.setenv("ELASTICDL_MODELS", str(tmp_path / "kept"))
+    elasticdl.sql("CREATE TABLE t AS SELECT 1 AS a")
+    assert list(elasticdl.sql("FROM t", db=tmp_path / "x.duckdb")) == [{"a": 1}]
+    assert "t" not in str(elasticdl.sql("SHOW TABLES", db=":memory:"))
+    assert (models_address(None), models_address("here")) == (str(tmp_path / "kept"), "here")
+    monkeypatch.setenv("ELASTICDL_DB", "")
+    assert (database_address(None), database_address("x.db")) == (None, "x.db")
 
 
 def test_an_error_points_at_its_place() -> None:

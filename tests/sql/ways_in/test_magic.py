@@ -115,3 +115,22 @@ def test_braces_and_dollars_belong_to_the_sql(shell: InteractiveShell) -> None:
     assert done.success
     assert list(shell.user_ns["r"]) == [{"text": "{x} $x"}]
     run(shell, "%elasticdl --close")
+
+
+def test_the_environment_says_where_when_no_option_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ELASTICDL_DB", str(tmp_path / "x.duckdb"))
+    monkeypatch.setenv("ELASTICDL_MODELS", str(tmp_path / "kept"))
+    opened: list[dict[str, Any]] = []
+
+    def open_session(**options: Any) -> FakeSession:
+        opened.append(options)
+        return FakeSession()
+
+    made = SqlMagic(open_session)
+    made.run("SELECT 1")
+    made.run("--db=other.duckdb SELECT 1")
+    made.close()
+    assert [options["db"] for options in opened] == [str(tmp_path / "x.duckdb"), "other.duckdb"]
+    assert [options["models"] for options in opened] == [str(tmp_path / "kept")] * 2
