@@ -12,7 +12,7 @@ import click
 
 from elasticdl.cli.presentation import Presentation
 from elasticdl.cli.sql_rows import RowsFile, check_output, show_rows
-from elasticdl.errors import InvalidValue, NotFound, reason
+from elasticdl.errors import InvalidValue, NotFound, StatementError, reason
 
 if TYPE_CHECKING:
     from elasticdl.sql.outcome import Outcome
@@ -54,7 +54,26 @@ def run(text: str, settings: Settings) -> None:
     """Run a text, and show what it comes to."""
     check_output(settings.output, settings.format, overwrite=settings.overwrite)
     with settings.open_session() as session:
+        if settings.output is not None:
+            _check_one_result(text, session.database.dialect)
         present(session.run(text), settings)
+
+
+def _check_one_result(text: str, dialect: str) -> None:
+    """Refuse, before anything is run, a text of which several statements return rows: a file has those of one."""
+    from elasticdl.sql.parse import parse
+    from elasticdl.sql.statements import returns_rows
+
+    try:
+        statements = parse(text, dialect)
+    except StatementError:
+        return  # which is told better when it is run
+    shown = [" ".join(one.text.split())[:40] for one in statements if returns_rows(one)]
+    if len(shown) > 1:
+        raise InvalidValue(
+            f"--output is for the rows of one statement, and {len(shown)} return rows: {shown[0]!r}, {shown[1]!r}"
+            f"{' ...' if len(shown) > 2 else ''}. Nothing was run. Run them one by one, with an --output each."
+        )
 
 
 def start_prompt(settings: Settings, presentation: Presentation) -> int:
@@ -96,7 +115,9 @@ def present(outcomes: Iterable[Outcome], settings: Settings) -> None:
     rows_alone = file is None and settings.format in ("csv", "json")
     for outcome in outcomes:
         if outcome.rows is not None and file is not None:
-            click.echo(f"Wrote {file.write(outcome.rows):,} rows to {settings.output}.")
+            from elasticdl.sql.outcome import counted
+
+            click.echo(f"Wrote {counted(file.write(outcome.rows))} to {settings.output}.")
         elif outcome.rows is not None:
             limit = SHOWN_ROWS if settings.limit is None else settings.limit
             show_rows(

@@ -69,14 +69,16 @@ class Prompt:
                 continue
             except EOFError:
                 return 0
-            if text.strip().rstrip(";").lower() in ("\\q", "quit", "exit"):
+            if _word(text) in ("\\q", "quit", "exit"):
                 return 0
             self._take(text)
 
     def _take(self, text: str) -> None:
         self._names.forget()
         try:
-            if text.strip().startswith("\\"):
+            if _word(text) in ("help", "?"):
+                self._say(HELP)
+            elif text.strip().startswith("\\"):
                 self._say(self._answer(*text.strip().rstrip(";").split()))
             elif text.strip():
                 self._run(text)
@@ -123,9 +125,13 @@ class Prompt:
         from elasticdl.sql.parse import needs_more
 
         word = text.strip()
-        if not word or word.startswith("\\") or word.lower() in ("quit", "exit"):
+        if not word or word.startswith("\\") or word.lower() in ("quit", "exit", "help", "?"):
             return False
         return needs_more(text, self._session.database.dialect)
+
+
+def _word(text: str) -> str:
+    return text.strip().rstrip(";").strip().lower()
 
 
 class _Names:

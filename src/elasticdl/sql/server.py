@@ -7,6 +7,7 @@ server.stop()
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 import traceback
@@ -67,6 +68,8 @@ class SqlServer:
 
     def bind(self) -> None:
         """Take the port, without answering yet; `address` says which it is."""
+        # Else it prints the failure to take a port as well, before our own words.
+        os.environ.setdefault("GRPC_VERBOSITY", "NONE")
         import grpc
 
         self._server = grpc.server(

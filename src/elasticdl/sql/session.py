@@ -12,6 +12,7 @@ from elasticdl.sql import statements as s
 from elasticdl.sql.context import Context
 from elasticdl.sql.databases import open_database
 from elasticdl.sql.databases.base import Database
+from elasticdl.sql.environment import DEFAULT_MODELS
 from elasticdl.sql.outcome import Outcome, counted
 from elasticdl.sql.parse import parse
 from elasticdl.sql.places import in_statement
@@ -19,8 +20,6 @@ from elasticdl.sql.point import point
 from elasticdl.sql.registry import Registry
 
 __all__ = ["Session"]
-
-DEFAULT_MODELS = "models"
 
 
 class Session:

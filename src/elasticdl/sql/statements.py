@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,6 +22,7 @@ __all__ = [
     "Statement",
     "Train",
     "Word",
+    "returns_rows",
 ]
 
 
@@ -140,3 +142,23 @@ class DropModel(Statement):
 
     name: Word
     if_exists: bool = False
+
+
+_READING = re.compile(
+    r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*"
+    r"(?:SELECT|WITH|VALUES|FROM|TABLE|SHOW|DESCRIBE|DESC|EXPLAIN|SUMMARIZE|PIVOT|UNPIVOT)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def returns_rows(statement: Statement) -> bool:
+    """Whether a statement is one that returns rows; of what the database alone knows, by its first word."""
+    match statement:
+        case Plain():
+            return _READING.match(statement.text) is not None
+        case Predict():
+            return not statement.target
+        case Evaluate() | Explain():
+            return not statement.into
+        case _:
+            return not isinstance(statement, Train | DropModel)

@@ -151,7 +151,14 @@ def test_nothing_is_run_when_the_output_could_not_be_written(typed: Typed, tmp_p
     assert not (tmp_path / "new.db").exists()
 
 
-def test_a_second_row_set_does_not_replace_the_first_in_a_file(typed: Typed) -> None:
-    code, _, err = typed("SELECT 1 AS a; SELECT 2 AS b", "--output=x.csv")
-    assert code == 2 and "an --output each" in err
+def test_nothing_is_run_when_several_statements_return_rows_for_a_file(
+    typed: Typed, tmp_path: Path
+) -> None:
+    db = f"duckdb:///{tmp_path / 'new.db'}"
+    text = "CREATE TABLE t AS SELECT 1 AS a; SELECT 1 AS a; -- more\nWITH b AS (SELECT 2) FROM b"
+    code, _, err = typed(text, "--db", db, "--output=x.csv")
+    assert code == 2 and "2 return rows: 'SELECT 1 AS a'" in err and "Nothing was run" in err
+    assert not Path("x.csv").exists()
+    code, out, _ = typed("CREATE TABLE t AS SELECT 1 AS a; FROM t", "--db", db, "--output=x.csv")
+    assert (code, out.splitlines()[-1]) == (0, "Wrote 1 row to x.csv.")
     assert Path("x.csv").read_text() == '"a"\n1\n'

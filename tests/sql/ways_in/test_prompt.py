@@ -77,6 +77,8 @@ def test_tables_columns_models_and_help_are_shown(terminal: Terminal) -> None:
         ("\\d stafff", "Error: There is no table 'stafff'. Did you mean 'staff'?"),
         ("\\models", "my_model"),
         ("\\h", "Ctrl-C stops what is running"),
+        ("help", "Ctrl-C stops what is running"),
+        ("HELP;", "Ctrl-C stops what is running"),
         ("\\x", "Error: Unknown command"),
     ]:
         terminal.expect("sql>")

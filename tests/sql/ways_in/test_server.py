@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -239,3 +240,17 @@ def test_tls_is_spoken_when_a_certificate_is_given(
 def test_a_certificate_without_its_key_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidValue, match="belong together"):
         ServerConfig(tls_cert="cert.pem")
+
+
+def test_only_our_own_words_are_said_when_the_port_is_in_use() -> None:
+    """In a process of its own, where gRPC reads its settings anew."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        command = [
+            sys.executable,
+            "-c",
+            "from elasticdl.sql.server import *\n"
+            f"SqlServer(ServerConfig(port={taken.getsockname()[1]}), None).bind()",
+        ]
+        done = subprocess.run(command, capture_output=True, text=True)
+    assert "Give another --port" in done.stderr
+    assert "add_port" not in done.stderr
