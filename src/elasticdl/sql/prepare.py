@@ -115,7 +115,7 @@ def prepare(context: Context, statement: Train, directory: Path) -> Prepared:
             statement.select_span.start,
             statement.select_span.end,
         )
-    plan = _plan(statement, profile, label, model, old)
+    plan = _plan(statement, profile, label, model, zoo, old)
     if old is not None:
         _check_rows(statement, plan, profile, training)
         remarks += _unused(profile, plan)
@@ -259,18 +259,22 @@ def _validation(context: Context, word: Word, path: Path, profile: Profile) -> i
 
 
 def _plan(
-    statement: Train, profile: Profile, label: str, model: str, old: Version | None
+    statement: Train,
+    profile: Profile,
+    label: str,
+    model: str,
+    zoo: str,
+    old: Version | None,
 ) -> FeaturePlan:
     if old is not None:
         return FeaturePlan.from_json(old.card["plan"])  # other features would be another model
-    task = task_of(model)
     try:
         return derive(
             profile,
             label=label,
-            task=task,
+            task=task_of(model),
             groups=statement.columns,
-            targets=targets_of(model),
+            targets=targets_of(model) if zoo == str(BUILT_IN) else None,
         )
     except StatementError:
         raise
