@@ -376,7 +376,10 @@ _HELP = {
         "output",
     ): "Where predictions go: a file (.parquet, .csv, .jsonl, .recordio, .tfrecord) "
     "or a directory.",
-    ("train", "trained_model"): "Start from the weights of a trained model: the `--output` of a training.",
+    (
+        "train",
+        "trained_model",
+    ): "Start from the weights of a trained model: the `--output` of a training.",
     ("predict", "resume"): "Go on with the parts that are in --output.",
 }
 """Where an option means something else for a command."""

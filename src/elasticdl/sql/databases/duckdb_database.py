@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -41,6 +43,7 @@ class DuckDBDatabase:
         self.changed: int | None = None
         self._streams = Streams()
         self._in_target = False
+        self._worker = ThreadPoolExecutor(1, thread_name_prefix="duckdb")
         # Names in SQL are the database's alone: not those of Python variables that happen to be around.
         settings: dict[str, Any] = {"python_enable_replacements": False, **address.options}
         if address.path != MEMORY:
@@ -57,7 +60,7 @@ class DuckDBDatabase:
         with self._failures(sql):
             self._streams.make_room()
             statements = self._connection.extract_statements(sql)
-            relation = self._connection.sql(sql)
+            relation = self._heard(lambda: self._connection.sql(sql))
             if relation is None or not statements:
                 return None
             if statements[-1].type.name != "SELECT" and list(relation.columns) in _ANSWERS:
@@ -68,7 +71,7 @@ class DuckDBDatabase:
     def select(self, sql: str) -> Rows:
         with self._failures(sql):
             self._streams.make_room()
-            relation = self._connection.sql(sql)
+            relation = self._heard(lambda: self._connection.sql(sql))
         if relation is None:
             raise InvalidValue(f"This gives no rows: {sql[:60]!r}. Give a SELECT.")
         return self._rows(relation, sql)
@@ -100,6 +103,7 @@ class DuckDBDatabase:
     def close(self) -> None:
         self._streams.drop()
         self._connection.close()
+        self._worker.shutdown(wait=False)
 
     # What a target needs.
 
@@ -191,15 +195,28 @@ class DuckDBDatabase:
 
     def _rows(self, relation: Any, sql: str) -> Rows:
         with self._failures(sql):
-            reader = relation.to_arrow_reader(BATCH_ROWS)
+            reader = self._heard(lambda: relation.to_arrow_reader(BATCH_ROWS))
         schema = flat_schema(reader.schema)
 
         def batches() -> Iterator[pa.RecordBatch]:
             with self._failures(sql):
-                for batch in reader:
+                while (batch := self._heard(lambda: next(reader, None))) is not None:
                     yield flat(batch, schema)
 
         return self._streams.open(schema, batches(), reader.close)
+
+    def _heard(self, work: Callable[[], Any]) -> Any:
+        """Work of a query, in a thread: DuckDB hears of no signal while it works, so it is told of Ctrl-C."""
+        if threading.current_thread() is not threading.main_thread():
+            return work()
+        future = self._worker.submit(work)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            self._connection.interrupt()
+            with suppress(Exception):  # that it was interrupted
+                future.result()
+            raise
 
     @contextmanager
     def _failures(self, sql: str = "") -> Iterator[None]:
