@@ -14,13 +14,19 @@ from elasticdl.quiet import load_tensorflow
 
 # Test modules import TensorFlow themselves: their subprocesses and they are to be as quiet as users'.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-if "PYTEST_XDIST_WORKER" in os.environ:  # as many processes as processors: each has one for itself
+if "PYTEST_XDIST_WORKER" in os.environ:  # no fewer processes than processors: each has one at most
     for pool in ("TF_NUM_INTRAOP", "OPENBLAS_NUM", "OMP_NUM"):
         os.environ.setdefault(f"{pool}_THREADS", "1")
 
 pytest_plugins = ("object_stores",)
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are processors: some test always waits, for a disk, a server or a process."""
+    return (os.cpu_count() or 1) + 1
 
 
 def pytest_collection_finish() -> None:
