@@ -75,6 +75,7 @@ def test_what_a_kill_left_is_removed_by_the_next_training(tmp_path: Path) -> Non
     again = registry.reserve("pay")
     assert again.number == 1
     assert not (again.path / "half").exists()
+    registry.abandon(again)
 
 
 def test_an_unknown_name_or_version_is_told_with_the_nearest(registry: Registry) -> None:
