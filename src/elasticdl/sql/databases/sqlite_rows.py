@@ -81,7 +81,8 @@ class _Column:
     """What was seen of a column."""
 
     def __init__(self, declared: str) -> None:
-        self._declared = declared.upper()
+        # What SQLite from 3.41 on says of a column that was declared as nothing, such as an expression.
+        self._declared = "" if declared.upper() in ("BLOB", "NUM") else declared.upper()
         self._seen: set[type] = set()
         self._is_bool = "BOOL" in self._declared
         self._time: str | None = None
@@ -128,7 +129,7 @@ class _Column:
             return pa.int64()
         if any(word in declared for word in ("CHAR", "CLOB", "TEXT")):
             return pa.string()
-        return pa.binary() if "BLOB" in declared else pa.null()
+        return pa.null()
 
     def convert(self, array: pa.Array) -> pa.Array:
         kind = self.type()
