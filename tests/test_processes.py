@@ -14,6 +14,15 @@ from processes import Fork, python, run_python
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks are made on Linux only")
 
+
+@pytest.fixture(autouse=True)
+def forks() -> None:
+    """Where the environment makes real processes of them, there are none to compare."""
+    with python("-c", "") as process:
+        if not isinstance(process, Fork):
+            pytest.skip("programs are started as real processes here")
+
+
 PROGRAMS = {
     "argv": "import sys; print(sys.argv[1:], sys.path[0] == '', __name__)",
     "code": "import sys; print('to stderr', file=sys.stderr); sys.exit(3)",
