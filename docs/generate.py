@@ -39,8 +39,10 @@ elasticdl --version
 """
 
 CLUSTER = """\
-`--distribution_strategy` is `Local` so far: the job runs in this process. The other flags here belong to a cluster.
-They are accepted, so that a command need not be changed, and said to have no effect.
+With `--distribution_strategy=Local` the job runs in this process. With `AllreduceStrategy` it runs in
+`--num_workers` processes on Ray. There are no parameter servers: `ParameterServerStrategy` is refused. The other
+flags here belong to a cluster. They are accepted with `Local`, so that a command need not be changed, and said to
+have no effect.
 """
 
 

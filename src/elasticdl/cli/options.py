@@ -28,6 +28,7 @@ METAVARS = {
     "float": "NUMBER",
     "bool": "[true|false]",
     "params": "NAME=VALUE,...",
+    "workers": "N|MIN:MAX",
 }
 PATHS = {
     "model_zoo",

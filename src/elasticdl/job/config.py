@@ -12,7 +12,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from elasticdl.errors import InvalidValue, UnknownName, nearest
-from elasticdl.job.parse import parse_bool, parse_float, parse_int, parse_params
+from elasticdl.job.parse import (
+    parse_bool,
+    parse_float,
+    parse_int,
+    parse_params,
+    parse_workers,
+    workers_text,
+)
 
 __all__ = ["COMMANDS", "JobConfig", "Option", "options"]
 
@@ -178,6 +185,13 @@ class JobConfig:
     minibatch_size: int = _option(
         64, "Records in a minibatch.", group="Data", type="int", minimum=1
     )
+    global_batch_size: int | None = _train(
+        None,
+        "Records in a step of all workers together, whatever their number.",
+        group="Data",
+        type="int",
+        minimum=1,
+    )
     num_minibatches_per_task: int = _option(
         256, "Minibatches in a task, the unit of work.", group="Data", type="int", minimum=1
     )
@@ -277,7 +291,25 @@ class JobConfig:
     distribution_strategy: str = _option(
         "Local", "How the job is run.", group="Cluster", choices=STRATEGIES
     )
-    num_workers: str | None = _cluster("Number of workers.")
+    num_workers: str | None = _cluster(
+        "Number of workers, or the least and the most: `2:4`. Default: 1.", type="workers"
+    )
+    ray_address: str | None = _cluster(
+        "Address of a Ray cluster: `auto`, `ray://host:port` or `host:port`. "
+        "Default: a Ray of the job's own."
+    )
+    worker_timeout: float = _cluster(
+        "Seconds after which a worker that does not answer is expelled.",
+        30.0,
+        type="float",
+        minimum=1,
+    )
+    max_bad_tasks: int = _cluster(
+        "Tasks that may be left out because their records cannot be read.",
+        0,
+        type="int",
+        minimum=0,
+    )
     num_ps_pods: int | None = _cluster("Number of parameter servers.", type="int")
     grads_to_wait: int | None = _cluster("Gradients to wait for before an update.", type="int")
     use_async: bool | None = _cluster("Update asynchronously.", type="bool")
@@ -332,6 +364,7 @@ class JobConfig:
         for option in known:
             if option.type == "params":
                 given.setdefault(option.name, {})
+        _take_global_batch(given)
         return cls(command=command, given=frozenset(origin), **given)
 
     @classmethod
@@ -347,8 +380,23 @@ class JobConfig:
         if self.distribution_strategy != "Local":
             return []
         return [
-            o.name for o in options(self.command) if o.cluster and getattr(self, o.name) is not None
+            o.name
+            for o in options(self.command)
+            if o.cluster and getattr(self, o.name) != o.default
         ]
+
+    @property
+    def workers(self) -> tuple[int, int]:
+        """The least and the most workers; one when nothing was said."""
+        return parse_workers("num_workers", self.num_workers or 1)
+
+    def refuse_parameter_servers(self) -> None:
+        """There are none: every worker holds the whole model."""
+        if self.distribution_strategy == "ParameterServerStrategy":
+            raise InvalidValue(
+                "Invalid distribution_strategy 'ParameterServerStrategy': there are no parameter servers. "
+                "Use AllreduceStrategy, with the same model files: workers may come and go there too."
+            )
 
     def to_json(self) -> dict[str, Any]:
         """What differs from the defaults, as plain values."""
@@ -391,12 +439,25 @@ def _of_command(command: str, name: str) -> dict[str, Any]:
     return aliases | ({"help": _HELP[command, name]} if (command, name) in _HELP else {})
 
 
+def _take_global_batch(given: dict[str, Any]) -> None:
+    """All workers together read minibatches of the global size; one alone reads them whole."""
+    if "global_batch_size" not in given:
+        return
+    if "minibatch_size" in given:
+        raise InvalidValue(
+            f"minibatch_size {given['minibatch_size']} and global_batch_size {given['global_batch_size']} "
+            "are both given: the first is of one worker, the second of all together. Give one of them."
+        )
+    given["minibatch_size"] = given["global_batch_size"]
+
+
 def _convert(key: str, option: Option, value: Any) -> Any:
     parse: Callable[[str, Any], Any] = {
         "bool": parse_bool,
         "int": parse_int,
         "float": parse_float,
         "params": parse_params,
+        "workers": lambda name, v: workers_text(parse_workers(name, v)),
         "str": lambda _, v: str(v),
     }[option.type]
     result = parse(key, value)
@@ -405,7 +466,7 @@ def _convert(key: str, option: Option, value: Any) -> Any:
             f"Invalid {key} {value!r}: it is not one of {', '.join(option.choices)}. "
             f"{nearest(str(value), option.choices)}"
         )
-    if option.minimum is not None and result < option.minimum:
+    if option.minimum is not None and not result >= option.minimum:  # nor NaN
         raise InvalidValue(
             f"Invalid {key} {value!r}: the smallest that makes sense is {option.minimum:g}."
         )

@@ -7,12 +7,32 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from elasticdl.errors import InvalidValue
+from elasticdl.errors import InvalidValue, nearest
 
-__all__ = ["parse_bool", "parse_float", "parse_int", "parse_params"]
+__all__ = [
+    "parse_bool",
+    "parse_float",
+    "parse_int",
+    "parse_params",
+    "parse_resources",
+    "parse_workers",
+    "workers_text",
+]
 
 _BARE_WORD = re.compile(r"[A-Za-z_][\w./:@*+-]*")
 _WORDS = {"true": True, "false": False, "none": None}
+_QUANTITY = re.compile(r"(\d+(?:\.\d*)?|\.\d+)([A-Za-z]*)")
+_BYTES: dict[str, float] = {
+    "": 1,
+    **{unit: 1000**power for power, unit in enumerate("KMGT", 1)},
+    **{f"{unit}i": 1024**power for power, unit in enumerate("KMGT", 1)},
+    "k": 1000,
+}
+_RESOURCES: dict[str, dict[str, float]] = {
+    "cpu": {"": 1, "m": 1e-3},
+    "gpu": {"": 1},
+    "memory": _BYTES,
+}
 
 
 def parse_bool(name: str, value: Any) -> bool:
@@ -42,6 +62,72 @@ def parse_float(name: str, value: Any) -> float:
         return float(value)
     except (TypeError, ValueError):
         raise InvalidValue(f"Invalid {name} {value!r}: give a number, for example 0.5.") from None
+
+
+def parse_workers(name: str, value: Any) -> tuple[int, int]:
+    """A number of workers, or the least and the most of an elastic range.
+
+    >>> parse_workers("num_workers", 3)
+    (3, 3)
+    >>> parse_workers("num_workers", "2:4")
+    (2, 4)
+    """
+    example = "Give a number, for example 3, or MIN:MAX, for example 2:4."
+    parts = [part.strip() for part in str(value).split(":")]
+    if len(parts) > 2 or not all(re.fullmatch(r"[+-]?\d+", part, re.ASCII) for part in parts):
+        raise InvalidValue(f"Invalid {name} {value!r}: it is not a number of workers. {example}")
+    least, most = int(parts[0]), int(parts[-1])
+    if least < 1 or most < 1:
+        raise InvalidValue(f"Invalid {name} {value!r}: the fewest workers are 1. {example}")
+    if least > most:
+        raise InvalidValue(
+            f"Invalid {name} {value!r}: the minimum {least} is above the maximum {most}. "
+            "Give MIN:MAX, for example 2:4."
+        )
+    return least, most
+
+
+def workers_text(workers: tuple[int, int]) -> str:
+    """What `parse_workers` reads, in the one way it is written down.
+
+    >>> workers_text((3, 3)), workers_text((2, 4))
+    ('3', '2:4')
+    """
+    least, most = workers
+    return str(least) if least == most else f"{least}:{most}"
+
+
+def parse_resources(name: str, text: str) -> dict[str, float]:
+    """`cpu=1,memory=4096Mi,gpu=1`: processors, bytes and graphics cards; `cpu=500m` is half of one.
+
+    >>> parse_resources("worker_resource_request", "cpu=500m, memory=2Ki")
+    {'cpu': 0.5, 'memory': 2048.0}
+    """
+    resources: dict[str, float] = {}
+    for piece in filter(None, (piece.strip() for piece in text.split(","))):
+        key, equals, amount = (part.strip() for part in piece.partition("="))
+        if not equals:
+            raise InvalidValue(
+                f"Invalid {name} {text!r}: {piece!r} is not of the form name=amount. "
+                "Give for example cpu=1,memory=4096Mi."
+            )
+        if key not in _RESOURCES:
+            raise InvalidValue(
+                f"Invalid {name} {text!r}: unknown resource {key!r}. {nearest(key, _RESOURCES)}"
+            )
+        if key in resources:
+            raise InvalidValue(f"Invalid {name} {text!r}: {key!r} is given twice.")
+        resources[key] = _amount(name, key, amount)
+    return resources
+
+
+def _amount(name: str, key: str, text: str) -> float:
+    units = _RESOURCES[key]
+    match = _QUANTITY.fullmatch(text)
+    if match is None or match[2] not in units:
+        example = {"cpu": "1 or 500m", "gpu": "1", "memory": "4096Mi or 4Gi"}[key]
+        raise InvalidValue(f"Invalid {name}: {key}={text!r} is not an amount. Give {example}.")
+    return float(match[1]) * units[match[2]]
 
 
 def parse_params(name: str, value: Any) -> dict[str, Any]:

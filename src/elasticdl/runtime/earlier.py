@@ -30,7 +30,7 @@ from elasticdl.storage import children
 
 __all__ = ["as_trained", "complete", "restore", "with_zoo"]
 
-_FIXED = ("seed", "minibatch_size", "num_minibatches_per_task")
+_FIXED = ("seed", "minibatch_size", "global_batch_size", "num_minibatches_per_task")
 """The options that decide what a step is: a run cannot go on with others."""
 
 _FOR_ONCE = ("max_step", "overwrite")
