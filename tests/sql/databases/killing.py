@@ -1,8 +1,8 @@
 """A process that predicts and is killed before its 1st, 2nd, 3rd ... order to the database.
 
 Of all tables but the last only every third kill is tried. Run with: python killing.py URL SELECT TABLE ...
-For each kill it prints `killed` and waits for a line, and goes on to
-the next table with `done` when it came to the end.
+It starts with a table when it is given a line. For each kill it prints `killed`, and `done` when it came to the
+end: until the next line it leaves the database to whoever looks at it.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ def main(url: str, select: str, *tables: str) -> None:
     importlib.import_module(DRIVERS[dialect])  # once, before the processes part
     read_selection(select, dialect)
     for table in tables:
+        sys.stdin.readline()
         orders = 0
         while killed(url, select, table, orders):
             print("killed", flush=True)
             sys.stdin.readline()
             orders += 1 if table == tables[-1] else 3
         print("done", flush=True)
-        sys.stdin.readline()
 
 
 def killed(url: str, select: str, table: str, orders: int) -> bool:

@@ -46,6 +46,7 @@ def check_kills(url: str, table: str, process: subprocess.Popen[str]) -> None:
     before = all_tables(url)
     after = {**before, table: {(*row, 0.5) for row in before["people"]}}
     untouched = 0
+    print(file=process.stdin, flush=True)  # DuckDB's file is one process's at a time
     while (told := process.stdout.readline().strip()) == "killed":
         found = all_tables(url)
         assert found in (before, after)
@@ -56,7 +57,6 @@ def check_kills(url: str, table: str, process: subprocess.Popen[str]) -> None:
     assert told == "done"
     assert all_tables(url) == after
     assert untouched >= 3
-    print(file=process.stdin, flush=True)
 
 
 def test_what_a_kill_left_is_removed_when_mysql_is_written_to_again(
