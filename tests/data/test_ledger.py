@@ -132,15 +132,19 @@ def test_restore_is_refused_when_the_data_changed() -> None:
 
 def test_audit_fails_when_a_record_is_applied_twice_or_left_out() -> None:
     ledger = make(num_epochs=1)
-    leases = run_epoch(ledger)
-    ledger._applied.append(leases[1])
+    run_epoch(ledger)
+    ledger._open.applied[1] = 2
     with pytest.raises(AuditFailure, match="record 10 of a was applied twice"):
         ledger.close_epoch()
-    ledger._applied = [x for x in leases if x.shard != "b"]
+    ledger._open.applied[1:4] = bytes([1, 1, 0])
     with pytest.raises(AuditFailure, match="record 0 of b was left out"):
         ledger.close_epoch()
-    ledger._applied = leases[:1] + leases[2:]
+    ledger._open.applied[1:4] = bytes([0, 1, 1])
     with pytest.raises(AuditFailure, match="record 10 of a was left out"):
+        ledger.close_epoch()
+    ledger._open.applied[1] = 1
+    ledger._open.records -= 1
+    with pytest.raises(AuditFailure, match="71 records were applied and 0 given up, of 72"):
         ledger.close_epoch()
 
 

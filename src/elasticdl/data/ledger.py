@@ -3,7 +3,8 @@
 It is pure bookkeeping: no files, no clock, no framework. An epoch is cut into leases, each a range of
 one shard, in an order that depends on the seed and the epoch alone. A lease is handed out, its
 progress noted in minibatches, and completed; when its worker is lost, the rest of it is handed out
-again and counts against nobody.
+again and counts against nobody. One whose records cannot be read is tried by other workers, and may
+be given up in the end: the audit names it.
 
     ledger = Ledger(shards, records_per_lease=4096, num_epochs=2, seed=7)
     while lease := ledger.lease("worker-0"):
@@ -15,11 +16,15 @@ again and counts against nobody.
 
 from __future__ import annotations
 
-import random
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
+from elasticdl.data.leases import EpochOrder, Lease
+from elasticdl.data.open_epoch import OpenEpoch
 from elasticdl.data.source import Shard
 from elasticdl.errors import AuditFailure
 
@@ -29,34 +34,18 @@ VERSION = 1
 
 
 @dataclass(frozen=True)
-class Lease:
-    """The records [start, end) of a shard, once, in one epoch."""
-
-    epoch: int
-    number: int
-    """Its place in the epoch's order."""
-    shard: str
-    start: int
-    end: int
-    skip: int = 0
-    """Minibatches of it that were applied by an earlier holder."""
-
-    @property
-    def num_records(self) -> int:
-        return self.end - self.start
-
-    def seed(self, seed: int) -> int:
-        """The seed of everything random in this lease, whoever runs it."""
-        return random.Random(f"{seed}/{self.epoch}/{self.shard}/{self.start}").getrandbits(62)
-
-
-@dataclass(frozen=True)
 class Audit:
     """What an epoch's end proves."""
 
     epoch: int
     records: int
+    """Records of completed leases."""
     applied_once: bool
+    """Each record was applied exactly once, but for those of `bad`."""
+    skipped: int = 0
+    """Records of the leases that were given up."""
+    bad: tuple[Lease, ...] = ()
+    """The leases that were given up. The first `skip` minibatches of each are in the model, once."""
 
 
 class Ledger:
@@ -79,28 +68,12 @@ class Ledger:
         self._epoch = 0
         self._open_epoch()
 
-    def _open_epoch(self) -> None:
-        self._waiting = self._cut() if self._epoch < self._num_epochs else []
-        self._waiting.reverse()  # the next one is the last: popping there is cheap
-        self._held: dict[int, tuple[str, Lease]] = {}
-        self._applied: list[Lease] = []
-
-    def _cut(self) -> list[Lease]:
-        """The epoch's leases in order. Sequential shards keep their front-to-back order."""
-        step = self._records_per_lease
-        runs: list[list[tuple[str, int, int]]] = []
-        for shard in self._shards:
-            ranges = [
-                (shard.name, start, min(start + step, shard.num_records))
-                for start in range(0, shard.num_records, step)
-            ]
-            runs += [ranges] if shard.sequential else [[r] for r in ranges]
-        if self._shuffle:
-            random.Random(f"{self._seed}/{self._epoch}").shuffle(runs)
-        return [
-            Lease(self._epoch, number, *place)
-            for number, place in enumerate(place for run in runs for place in run)
-        ]
+    def _open_epoch(self, order: EpochOrder | None = None) -> None:
+        key = (self._epoch, self._seed, self._shuffle)
+        if order is None or order.key != key:
+            shards = [] if self.is_done else self._shards
+            order = EpochOrder(shards, self._records_per_lease, *key)
+        self._open = OpenEpoch(order)
 
     @property
     def epoch(self) -> int:
@@ -113,7 +86,7 @@ class Ledger:
 
     @property
     def epoch_is_done(self) -> bool:
-        return not self._waiting and not self._held
+        return self._open.is_done
 
     @property
     def records_per_epoch(self) -> int:
@@ -122,100 +95,143 @@ class Ledger:
     @property
     def records_applied(self) -> int:
         """Records of completed leases in the open epoch."""
-        return sum(lease.num_records for lease in self._applied)
+        return self._open.records
+
+    @property
+    def bad(self) -> tuple[Lease, ...]:
+        """The leases of the open epoch that were given up."""
+        return tuple(self._open.bad.values())
 
     def lease(self, worker: str = "local") -> Lease | None:
-        """The next lease, or None when the open epoch has none left to hand out."""
-        if not self._waiting:
-            return None
-        lease = self._waiting.pop()
-        self._held[lease.number] = (worker, lease)
-        return lease
+        """The next lease that did not fail on this worker, or None when none such waits.
 
-    def peek(self) -> Lease | None:
-        """The lease that `lease()` would hand out, so that it can be prepared early."""
-        return self._waiting[-1] if self._waiting else None
+        None does not mean that the epoch is done: others may hold leases that come back, and what
+        failed on this worker waits for another one, or to be given up.
+        """
+        return self._open.lease(worker)
+
+    def peek(self, worker: str = "local") -> Lease | None:
+        """The lease that `lease(worker)` would hand out, so that it can be prepared early."""
+        return self._open.peek(worker)
+
+    def held_by(self, worker: str) -> list[Lease]:
+        """What the worker holds, in the order in which it was leased, with the progress noted."""
+        return self._open.held_by(worker)
 
     def progress(self, lease: Lease, minibatches: int) -> None:
         """Note that so many minibatches of the lease, from its very start, are in the model."""
-        worker, held = self._held[lease.number]
-        self._held[lease.number] = (worker, replace(held, skip=minibatches))
+        self._open.progress(lease.number, minibatches)
 
     def complete(self, lease: Lease) -> None:
         """All of the lease is in the model."""
-        _, held = self._held.pop(lease.number)
-        self._applied.append(held)
+        self._open.complete(lease.number)
 
     def release(self, worker: str) -> list[Lease]:
         """The worker is lost: what it held, less what it applied, will be handed out next."""
-        lost = [lease for holder, lease in self._held.values() if holder == worker]
-        for lease in reversed(lost):
-            del self._held[lease.number]
-            self._waiting.append(lease)
-        return lost
+        return self._open.release(worker)
+
+    def fail(self, lease: Lease, worker: str) -> int:
+        """Reading the lease failed on this worker: on how many different ones by now.
+
+        The rest of it will be handed out next, to any other worker. A lease that several read
+        together may fail on more than one of them: call it for each.
+        """
+        return self._open.fail(lease.number, worker)
+
+    def give_up(self, lease: Lease) -> None:
+        """Leave out what is not applied of a failed lease, for good. The audit will name it."""
+        self._open.give_up(lease.number)
 
     def close_epoch(self) -> Audit:
         """Prove the epoch and open the next one. Raises `AuditFailure` when it does not hold."""
-        if not self.epoch_is_done:
+        epoch = self._open
+        if not epoch.is_done:
             raise AuditFailure(
-                f"Epoch {self._epoch} is not done: {len(self._waiting)} leases wait, "
-                f"{len(self._held)} are held."
+                f"Epoch {self._epoch} is not done: {epoch.num_waiting} leases wait, "
+                f"{len(epoch.held)} are held."
             )
-        self._check_applied_once()
-        audit = Audit(self._epoch, self.records_applied, applied_once=True)
+        epoch.check(self.records_per_epoch)
+        audit = Audit(self._epoch, epoch.records, True, epoch.skipped, self.bad)
         self._epoch += 1
         self._open_epoch()
         return audit
 
-    def _check_applied_once(self) -> None:
-        ends = {shard.name: 0 for shard in self._shards}
-        for lease in sorted(self._applied, key=lambda lease: (lease.shard, lease.start)):
-            if lease.start != ends[lease.shard]:
-                fault = "was applied twice" if lease.start < ends[lease.shard] else "was left out"
-                place = min(lease.start, ends[lease.shard])
-                raise AuditFailure(f"Epoch {self._epoch}: record {place} of {lease.shard} {fault}.")
-            ends[lease.shard] = lease.end
-        for shard in self._shards:
-            if ends[shard.name] != shard.num_records:
-                raise AuditFailure(
-                    f"Epoch {self._epoch}: record {ends[shard.name]} of {shard.name} was left out."
-                )
-
     def snapshot(self) -> dict[str, Any]:
         """All that is needed to go on, as JSON. What is held goes back with what was applied of it."""
-        held = [lease for _, lease in self._held.values()]
-        return {
+        epoch = self._open
+        snapshot: dict[str, Any] = {
             "version": VERSION,
             "epoch": self._epoch,
             "seed": self._seed,
             "shuffle": self._shuffle,
             "records_per_lease": self._records_per_lease,
-            "shards": [[shard.name, shard.num_records] for shard in self._shards],
-            "applied": sorted(lease.number for lease in self._applied),
-            "started": {str(lease.number): lease.skip for lease in held if lease.skip},
+            "shards": self._sizes(),
+            "applied": [number for number, count in enumerate(epoch.applied) if count],
+            "started": _by_text(epoch.started()),
         }
+        if epoch.failed:
+            snapshot["failed"] = _by_text({n: list(workers) for n, workers in epoch.failed.items()})
+        if epoch.bad:
+            snapshot["bad"] = _by_text({n: lease.skip for n, lease in epoch.bad.items()})
+        return snapshot
 
     def restore(self, snapshot: dict[str, Any]) -> None:
         """Go on from a snapshot of a ledger over the same shards. Raises ValueError otherwise."""
         for key, now in (
             ("version", VERSION),
             ("records_per_lease", self._records_per_lease),
-            ("shards", [[shard.name, shard.num_records] for shard in self._shards]),
+            ("shards", self._sizes()),
         ):
             if snapshot[key] != now:
                 raise ValueError(f"{key} was {snapshot[key]!r} and is now {now!r}")
-        self._seed, self._shuffle = snapshot["seed"], snapshot["shuffle"]
-        self._epoch = snapshot["epoch"]
-        self._open_epoch()
-        applied = set(snapshot["applied"])
-        skips = {int(number): skip for number, skip in snapshot["started"].items()}
-        everything = self._waiting
-        self._applied = [lease for lease in everything if lease.number in applied]
-        rest = [
-            replace(lease, skip=skips.get(lease.number, 0))
-            for lease in everything
-            if lease.number not in applied
-        ]
-        # Started leases go first: their holder was in the middle of them.
-        self._waiting = [lease for lease in rest if not lease.skip]
-        self._waiting += [lease for lease in rest if lease.skip]
+        self._begin_as(snapshot)
+        self._open.restore(
+            snapshot["applied"],
+            _by_number(snapshot["started"]),
+            _by_number(snapshot.get("failed", {})),
+            _by_number(snapshot.get("bad", {})),
+        )
+
+    def replica(self) -> dict[str, Any]:
+        """The exact state as JSON, for `take`: also who holds what and in which order leases wait."""
+        return {
+            "version": VERSION,
+            "arguments": self._arguments,
+            "epoch": self._epoch,
+            "seed": self._seed,
+            "shuffle": self._shuffle,
+            **self._open.replica(),
+        }
+
+    def take(self, replica: Mapping[str, Any]) -> None:
+        """Become exactly what the replica says: both answer the same from now on.
+
+        Raises ValueError when it is of a ledger that was made with other arguments.
+        """
+        for key, now in (("version", VERSION), ("arguments", self._arguments)):
+            if replica[key] != now:
+                raise ValueError(f"{key} was {replica[key]!r} and is now {now!r}")
+        self._begin_as(replica)
+        self._open.take(replica)
+
+    def _begin_as(self, state: Mapping[str, Any]) -> None:
+        self._epoch, self._seed, self._shuffle = state["epoch"], state["seed"], state["shuffle"]
+        self._open_epoch(self._open.order)
+
+    def _sizes(self) -> list[list[Any]]:
+        return [[shard.name, shard.num_records] for shard in self._shards]
+
+    @cached_property
+    def _arguments(self) -> str:
+        """What must be the same in two replicas, in short: there may be many thousand shards."""
+        shards = [[shard.name, shard.num_records, shard.sequential] for shard in self._shards]
+        text = json.dumps([shards, self._records_per_lease, self._num_epochs])
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _by_text(values: Mapping[int, Any]) -> dict[str, Any]:
+    return {str(number): value for number, value in values.items()}
+
+
+def _by_number(values: Mapping[str, Any]) -> dict[int, Any]:
+    return {int(number): value for number, value in values.items()}
