@@ -5,12 +5,13 @@ from __future__ import annotations
 import gc
 import os
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
 
 from elasticdl.quiet import load_tensorflow
+from processes import read_at_import
 
 # Test modules import TensorFlow themselves: their subprocesses and they are to be as quiet as users'.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -31,6 +32,17 @@ def pytest_xdist_auto_num_workers() -> int:
 
 def pytest_collection_finish() -> None:
     gc.freeze()  # TensorFlow's objects are no garbage: to look at them again and again takes long
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Generator[None, object, object]:
+    """What ElasticDL sets for TensorFlow and gRPC in this process is not for the programs that later tests start."""
+    before = read_at_import(os.environ)
+    result = yield
+    for name in read_at_import(os.environ).keys() - before.keys():
+        del os.environ[name]
+    os.environ.update(before)
+    return result
 
 
 @pytest.fixture(scope="session")

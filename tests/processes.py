@@ -147,9 +147,14 @@ def read_at_import(env: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in env.items() if name.startswith(READ_AT_IMPORT)}
 
 
-@cache
 def fork_server(loaded: str) -> ForkServer | None:
-    """One that has loaded it, for all tests of this process; None where forks are not safe."""
+    """One that has loaded it in an environment like this one; None where forks are not safe."""
+    return _fork_server(loaded, frozenset(read_at_import(os.environ).items()))
+
+
+@cache
+def _fork_server(loaded: str, read: frozenset[tuple[str, str]]) -> ForkServer | None:
+    """One for all tests of this process. What it reads of the environment is as it is now."""
     if not sys.platform.startswith("linux"):
         return None
     mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -168,7 +173,7 @@ def fork_server(loaded: str) -> ForkServer | None:
             said.seek(0)
             raise RuntimeError(f"The fork server has ended: {said.read().decode()}")
     threads = [name for name in json.loads(greeting) if name not in HARMLESS_THREADS]
-    return ForkServer(mine, read_at_import(os.environ)) if len(threads) == 1 else None
+    return ForkServer(mine, dict(read)) if len(threads) == 1 else None
 
 
 def end(server: subprocess.Popen[bytes], way: socket.socket) -> None:

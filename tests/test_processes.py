@@ -14,15 +14,6 @@ from processes import Fork, python, run_python
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks are made on Linux only")
 
-
-@pytest.fixture(autouse=True)
-def forks() -> None:
-    """Where the environment makes real processes of them, there are none to compare."""
-    with python("-c", "") as process:
-        if not isinstance(process, Fork):
-            pytest.skip("programs are started as real processes here")
-
-
 PROGRAMS = {
     "argv": "import sys; print(sys.argv[1:], sys.path[0] == '', __name__)",
     "code": "import sys; print('to stderr', file=sys.stderr); sys.exit(3)",
@@ -93,3 +84,13 @@ def test_no_fork_where_a_module_may_read_another_environment() -> None:
         assert not isinstance(process, Fork)
     with python("-c", "", env={**os.environ, "MINE": "0"}) as process:
         assert isinstance(process, Fork)
+
+
+def test_fork_has_read_the_environment_when_a_test_changed_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("KERAS_MAX_EPOCHS", "7")
+    code = "import keras; print(keras.config.max_epochs())"
+    with python("-c", code, stdout=subprocess.PIPE, text=True) as process:
+        assert isinstance(process, Fork)
+        assert process.communicate()[0] == "7\n"
