@@ -39,6 +39,10 @@ class KerasMetrics:
     def names(self) -> list[str]:
         return [metric.name for metric in self._defs]
 
+    @property
+    def metrics(self) -> list[keras.metrics.Metric]:
+        return [metric.metric for metric in self._defs]
+
     def update(self, labels: Any, outputs: Any) -> None:
         for metric in self._defs:
             metric.metric.update_state(_pick(metric, labels), _pick(metric, outputs))
@@ -72,6 +76,18 @@ class CompiledMetrics:
     @property
     def variables(self) -> list[keras.Variable]:
         return list(self._model.metrics_variables)
+
+    @property
+    def metrics(self) -> list[keras.metrics.Metric]:
+        """One by one, those that `compile` was given too."""
+        return [m for metric in self._model.metrics for m in (_members(metric) or [metric])]
+
+    @property
+    def reads_features(self) -> bool:
+        """Whether the model's own `compute_metrics` might look at them. That of Keras does not."""
+        import keras
+
+        return type(self._model).compute_metrics is not keras.Model.compute_metrics
 
     def update(self, batch: Minibatch, outputs: Any) -> None:
         self._model.compute_metrics(batch.features, batch.labels, outputs, batch.weights)
@@ -138,6 +154,12 @@ class BlockMetrics:
             self._sums[name] = self._sums.get(name, 0.0) + total
         self._examples += self._examples_in_parts
         self._parts, self._examples_in_parts = [], 0
+
+
+def _members(metric: keras.metrics.Metric) -> list[keras.metrics.Metric]:
+    """Of the one that Keras makes of all those that a model is compiled with."""
+    by_keras = type(metric).__module__.partition(".")[0] == "keras"
+    return list(getattr(metric, "metrics", ())) if by_keras else []
 
 
 def _pick(metric: MetricDef, tensors: Any) -> Any:

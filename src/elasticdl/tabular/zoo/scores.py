@@ -11,6 +11,8 @@ import tensorflow as tf
 class PositiveAUC(keras.metrics.AUC):
     """The area under the ROC curve of the second of two classes."""
 
+    is_additive = True  # states of several workers may be summed
+
     def update_state(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> None:
         super().update_state(tf.reshape(y_true, [-1]), y_pred[:, 1], sample_weight)
 
@@ -24,6 +26,8 @@ class PositiveAUC(keras.metrics.AUC):
 
 class ClassScore(keras.metrics.Metric):
     """Precision, recall or F1: of the second of two classes, else averaged over the classes that occur."""
+
+    is_additive = True
 
     def __init__(self, kind: str, num_classes: int, name: str | None = None, **kwargs: Any) -> None:
         super().__init__(name=name or kind, **kwargs)
@@ -63,6 +67,8 @@ class ClassScore(keras.metrics.Metric):
 
 class CentredR2(keras.metrics.R2Score):
     """R2 of labels brought near to zero first: it subtracts sums of squares, which are large far from it."""
+
+    is_additive = True
 
     def __init__(self, mean: float = 0.0, std: float = 1.0, **kwargs: Any) -> None:
         super().__init__(**kwargs)
