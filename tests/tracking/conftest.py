@@ -19,6 +19,8 @@ from elasticdl.tracking.mlflow import MlflowSink, default_tracking_uri
 from processes import ForkedSender
 
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
+# A server would start eight processes more, for jobs that no test gives it.
+os.environ["MLFLOW_SERVER_ENABLE_JOB_EXECUTION"] = "false"
 
 
 @dataclass
