@@ -1,0 +1,155 @@
+"""A Ray on this machine for one job: on the loopback interface, behind a token of its own, gone at the end.
+
+Several run side by side: each has its own directory and takes ports that are free.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import logging
+import os
+import secrets
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from elasticdl.errors import RunError, reason
+from elasticdl.runtime.elastic.silence import silent_ray, starting_ray
+
+__all__ = ["own_ray"]
+
+PATIENCE_S = 5.0
+"""How long processes may take to end before they are killed."""
+
+LONGEST_TEMPORARY = 24
+"""Ray's sockets lie 80 characters deeper, and a socket's path may have about 100."""
+
+# Not 127.0.0.1, for which Ray takes the machine's address in the network.
+LOOPBACK = "127.0.0.2" if sys.platform == "linux" else None
+
+
+@contextmanager
+def own_ray(
+    *, num_cpus: int, runtime_env: Mapping[str, Any] | None = None, log_level: str = "INFO"
+) -> Iterator[None]:
+    """This process is attached to a Ray that ends with the block, however the block ends."""
+    with _directory() as directory, silent_ray(log_level):
+        processes: list[Any] = []
+        try:
+            _start(directory, num_cpus, runtime_env, log_level)
+            yield
+        finally:
+            try:
+                processes += _processes(directory)
+                _stop()
+            finally:
+                _end([*processes, *_processes(directory)])
+
+
+def _start(
+    directory: Path, num_cpus: int, runtime_env: Mapping[str, Any] | None, log_level: str
+) -> None:
+    import ray
+
+    token = directory / "token"
+    token.touch(mode=0o600)
+    token.write_text(secrets.token_hex(32), encoding="ascii")
+    variables = {
+        # Ray makes up its mind to use a token where nobody says otherwise; this is the job's own.
+        "RAY_AUTH_MODE": None,
+        "RAY_AUTH_TOKEN": None,
+        "RAY_AUTH_TOKEN_PATH": str(token),
+        "RAY_ADDRESS": None,
+        "RAY_USAGE_STATS_ENABLED": "0",
+        # Under `uv run` Ray would make a new environment for each worker; they are to share this one.
+        "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
+    }
+    with starting_ray(variables):
+        _forget_token()
+        try:
+            ray.init(
+                address="local",
+                num_cpus=num_cpus,
+                include_dashboard=False,
+                object_store_memory=_store_bytes(),
+                runtime_env=dict(runtime_env or {}) or None,
+                log_to_driver=log_level == "DEBUG",
+                logging_level=logging.INFO if log_level == "DEBUG" else logging.CRITICAL,
+                _node_ip_address=LOOPBACK,
+                _temp_dir=str(directory / "r"),
+            )
+        except Exception as error:
+            why = " ".join(reason(error).split())[:300]
+            raise RunError(
+                f"Ray could not be started on this machine: {why}. See what it says with --log_level=DEBUG, "
+                "or attach to one that runs: --ray_address=auto."
+            ) from error
+
+
+def _stop() -> None:
+    import ray
+
+    try:
+        ray.shutdown()
+    finally:
+        _forget_token()
+
+
+def _forget_token() -> None:
+    """Ray reads its token and whether one is needed once a process; the next Ray has another one."""
+    _raylet = importlib.import_module("ray._raylet")
+
+    if hasattr(_raylet, "AuthenticationTokenLoader"):
+        _raylet.AuthenticationTokenLoader.instance().reset_cache()
+        _raylet.Config.initialize("")
+
+
+@contextmanager
+def _directory() -> Iterator[Path]:
+    """A directory that nobody else may enter: Ray opens the one it is given to everybody."""
+    root = tempfile.gettempdir()
+    if len(root) > LONGEST_TEMPORARY and os.access("/tmp", os.W_OK):
+        root = "/tmp"
+    directory = Path(tempfile.mkdtemp(prefix="elasticdl-", dir=root))
+    try:
+        yield directory
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _store_bytes() -> int:
+    """Room for objects: states that newcomers take over, in shared memory as far as there is some."""
+    import psutil  # type: ignore[import-untyped]  # comes with Ray
+
+    size = min(2 << 30, int(psutil.virtual_memory().total) // 5)
+    with contextlib.suppress(OSError):
+        size = min(size, shutil.disk_usage("/dev/shm").free * 3 // 4)
+    return max(size, 80 << 20)  # what Ray needs at least
+
+
+def _processes(directory: Path) -> list[Any]:
+    """This Ray's processes: our children that were told of the directory, and all below them."""
+    import psutil
+
+    found: list[Any] = []
+    for child in psutil.Process().children():
+        with contextlib.suppress(psutil.Error):
+            if any(str(directory) in word for word in child.cmdline()):
+                found += [child, *child.children(recursive=True)]
+    return found
+
+
+def _end(processes: list[Any]) -> None:
+    """Wait for processes to end; kill those that do not."""
+    import psutil
+
+    _, alive = psutil.wait_procs(processes, timeout=PATIENCE_S)
+    for process in alive:
+        with contextlib.suppress(psutil.Error):
+            process.kill()
+    psutil.wait_procs(alive, timeout=PATIENCE_S)
