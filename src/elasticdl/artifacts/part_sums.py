@@ -5,8 +5,10 @@ It is written before the part gets its name, and not synced: one that is lost or
 
 from __future__ import annotations
 
+import fcntl
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from upath import UPath
 from elasticdl.artifacts.tensors import checksum
 from elasticdl.storage import is_local
 
-__all__ = ["Sum", "fault_of", "read_sums", "sum_of", "write_sum"]
+__all__ = ["Sum", "alone", "fault_of", "read_sums", "sum_of", "write_sum"]
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,21 @@ class Sum:
 
 def sum_of(file: Path) -> Sum:
     return Sum(file.stat().st_size, checksum(file))
+
+
+@contextmanager
+def alone(parts: UPath, number: int) -> Iterator[Sum | None]:
+    """Nobody else puts this part in its place meanwhile. Gives what is known of one that may be there.
+
+    From afar nothing can be held, and nothing is asked: the same rows are the same bytes, whoever writes them.
+    """
+    if not is_local(parts):
+        yield None
+        return
+    with Path(str(_file(parts, number))).open("a+b") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        yield _parsed(file.read())
 
 
 def write_sum(parts: UPath, number: int, value: Sum) -> None:

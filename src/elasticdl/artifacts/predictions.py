@@ -8,6 +8,9 @@
 
 A part is written under a hidden name, synced and renamed. So a prediction that was killed goes on with the
 parts that are not there or are no longer what was written, and no record is predicted twice or left out.
+
+One process holds the output, begins and completes it. Parts may come from others too: two that make the same part, one
+taken for dead, do not disturb each other.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import secrets
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -24,7 +28,7 @@ from typing import IO, Any, Protocol
 from upath import UPath
 
 from elasticdl.artifacts.hold import Hold
-from elasticdl.artifacts.part_sums import Sum, fault_of, read_sums, sum_of, write_sum
+from elasticdl.artifacts.part_sums import Sum, alone, fault_of, read_sums, sum_of, write_sum
 from elasticdl.errors import CorruptData, InvalidValue, NotFound, OutputExists
 from elasticdl.storage import children, is_local, remove, storage_errors, write_file
 
@@ -50,7 +54,7 @@ class Format(Protocol):
 
 
 class Predictions:
-    """The output of a prediction, held by one process at a time.
+    """The output of a prediction, held by one process at a time: of who only makes parts, there may be many.
 
     Args:
       output: the file or the directory.
@@ -147,22 +151,42 @@ class Predictions:
     def held(
         self, job: Mapping[str, Any], options: Mapping[str, Any], *, resume: bool
     ) -> Iterator[None]:
-        """Hold the output. What an earlier prediction left is kept when it is resumed, else removed."""
+        """Hold the output and begin."""
+        with self.holding():
+            self.begin(job, options, resume=resume)
+            yield
+
+    @contextmanager
+    def holding(self) -> Iterator[None]:
+        """No other prediction writes here. What there is stays as it is."""
         with storage_errors(self.parts):
             if is_local(self.parts):
                 self.parts.mkdir(parents=True, exist_ok=True)
             self._hold.take()
         try:
-            if resume:
-                self._check_same(self.read()["job"], json.loads(json.dumps(job)))
-            else:
-                for child in children(self.parts):
-                    if child.name.startswith(_OURS):
-                        remove(child)
-                self._write_state(job, options)
             yield
         finally:
             self._hold.release()
+
+    def begin(self, job: Mapping[str, Any], options: Mapping[str, Any], *, resume: bool) -> None:
+        """What an earlier prediction left is kept when it is resumed, else removed.
+
+        Called once, while this process or another one holds the output, and before there are new parts.
+        """
+        if resume:
+            self._check_same(self.read()["job"], json.loads(json.dumps(job)))
+            self._remove_unfinished()
+            return
+        for child in children(self.parts):
+            if child.name.startswith(_OURS):
+                remove(child)
+        self._write_state(job, options)
+
+    def _remove_unfinished(self) -> None:
+        """What processes that died were writing. From afar there is none of it: they write on their own disks."""
+        if is_local(self.parts):
+            for file in Path(str(self.parts)).glob(".part-*.tmp"):
+                file.unlink(missing_ok=True)
 
     def _check_same(self, began: dict[str, Any], now: dict[str, Any]) -> None:
         for name, value in now.items():
@@ -186,6 +210,7 @@ class Predictions:
             self._sums = read_sums(self.parts, there)
             faults = {n: self._fault(n, thoroughly=True) for n in there}
         wrong = {number: fault for number, fault in faults.items() if fault}
+        self._sums = {n: value for n, value in self._sums.items() if n not in wrong}
         self.faults = [
             f"{self._part(number)} was altered: {fault}. It is made again."
             for number, fault in wrong.items()
@@ -197,14 +222,24 @@ class Predictions:
 
     @contextmanager
     def part(self, number: int) -> Iterator[IO[bytes]]:
-        """A file that becomes part `number` at a clean end."""
+        """A file that becomes part `number` at a clean end, unless another process has made that meanwhile."""
 
-        def note(file: Path) -> None:
-            self._sums[number] = sum_of(file)
-            write_sum(self.parts, number, self._sums[number])
+        def settle(file: Path, put: Callable[[], None]) -> None:
+            made = sum_of(file)
+            with alone(self.parts, number) as known:
+                if known is not None and self._is_whole(number, known):
+                    self._sums[number] = known
+                    return
+                write_sum(self.parts, number, made)
+                put()
+            self._sums[number] = made
 
-        with _new_file(self._part(number), note) as file:
+        with _new_file(self._part(number), settle, mark=f".{secrets.token_hex(4)}") as file:
             yield file
+
+    def _is_whole(self, number: int, written: Sum) -> bool:
+        part = self._part(number)
+        return part.exists() and fault_of(part, written, thoroughly=True) is None
 
     def _part(self, number: int) -> UPath:
         return self.parts / f"part-{number:05}{self._format.suffix}"
@@ -214,6 +249,7 @@ class Predictions:
         if not self._is_file:
             state = self.read()
             self._write_state(state["job"], state["options"], completed=True)
+            self._remove_unfinished()
             return
         self._check_sizes(num_parts)
         parts = (self._part(number) for number in range(num_parts))
@@ -225,6 +261,9 @@ class Predictions:
         remove(self.parts)
 
     def _check_sizes(self, num_parts: int) -> None:
+        with storage_errors(self.parts, doing="read"):  # of parts that other processes made
+            unknown = [number for number in range(num_parts) if number not in self._sums]
+            self._sums |= read_sums(self.parts, unknown)
         for number in range(num_parts):
             with storage_errors(self.parts, doing="read"):
                 fault = self._fault(number, thoroughly=False)
@@ -243,36 +282,43 @@ def _opened(parts: Iterable[UPath]) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def _new_file(
-    final: UPath, note: Callable[[Path], None] = lambda file: None
+    final: UPath,
+    settle: Callable[[Path, Callable[[], None]], None] | None = None,
+    *,
+    mark: str = "",
 ) -> Iterator[IO[bytes]]:
-    """A local file to write to, which at a clean end is noted and then is `final`.
+    """A local file to write to, which at a clean end is put in the place of `final`.
 
     What the body raises is its own.
+
+    Args:
+      settle: gets the file and what puts it there, instead of that being done.
+      mark: tells files apart that several processes write to be the same one.
     """
     with storage_errors(final):
-        file, finish = _aside(final)
+        file, put = _aside(final, mark)
     try:
         yield file
         with storage_errors(final):
             file.flush()
             os.fsync(file.fileno())
             file.close()
-            note(Path(file.name))
-            finish()
+            put() if settle is None else settle(Path(file.name), put)
     finally:
         with contextlib.suppress(OSError):  # a full disk refuses the rest once more
             file.close()
         Path(file.name).unlink(missing_ok=True)
 
 
-def _aside(final: UPath) -> tuple[IO[bytes], Callable[[], None]]:
+def _aside(final: UPath, mark: str) -> tuple[IO[bytes], Callable[[], None]]:
     """An open file, and what makes it the final one."""
     if not is_local(final):
         temporary = tempfile.NamedTemporaryFile(prefix="elasticdl-", delete=False)  # noqa: SIM115
         return temporary, lambda: final.fs.put_file(temporary.name, final.path)
     target = Path(str(final))
-    target.parent.mkdir(parents=True, exist_ok=True)
-    file = target.with_name(f".{target.name}.tmp").open("wb")
+    if not mark:  # the place of parts is there as long as they are wanted
+        target.parent.mkdir(parents=True, exist_ok=True)
+    file = target.with_name(f".{target.name}{mark}.tmp").open("wb")
 
     def rename() -> None:
         Path(file.name).replace(target)

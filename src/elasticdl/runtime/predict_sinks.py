@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = ["FileSink", "MemorySink", "ProcessorSink", "Sink"]
 
-WORKER_ID = 0
-"""There is one worker when a job runs in this process."""
-
 Take = Callable[[Block], None]
 
 
@@ -84,10 +81,17 @@ class FileSink:
         self._opened = contextlib.ExitStack()
 
     def begin(self) -> None:
-        held = self._output.files.held(
-            self._job, self._config.to_json(), resume=self._config.resume
-        )
-        self._opened.enter_context(held)
+        """Hold the output from now on."""
+        self._opened.enter_context(self._output.files.holding())
+        try:
+            self.begin_held()
+        except BaseException:
+            self._opened.close()
+            raise
+
+    def begin_held(self) -> None:
+        """Where another process holds the output: one of those that write parts begins it."""
+        self._output.files.begin(self._job, self._config.to_json(), resume=self._config.resume)
 
     def done(self) -> set[int]:
         return self._output.files.done()
@@ -124,11 +128,18 @@ class FileSink:
 
 
 class ProcessorSink(_Plain):
-    """The user's `PredictionOutputsProcessor`: called once a minibatch."""
+    """The user's `PredictionOutputsProcessor`: called once a minibatch.
 
-    def __init__(self, processor: Any, form: OutputForm) -> None:
+    Again, for a lease that another worker died in: what it does with a prediction should not mind that.
+
+    Args:
+      worker_id: which of the job's workers this is, from 0.
+    """
+
+    def __init__(self, processor: Any, form: OutputForm, worker_id: int = 0) -> None:
         self._processor = processor
         self._form = form
+        self._worker_id = worker_id
 
     @contextmanager
     def part(self, number: int) -> Iterator[Take]:
@@ -137,29 +148,41 @@ class ProcessorSink(_Plain):
     def _take(self, block: Block) -> None:
         for columns in block.minibatches():
             shown = {name: _shown(values) for name, values in columns.items()}
-            self._processor.process(self._form.packed(shown), WORKER_ID)
+            self._processor.process(self._form.packed(shown), self._worker_id)
 
 
 class MemorySink(_Plain):
-    """For the caller, who gets the whole of it at the end."""
+    """For the caller, who gets the whole of it at the end, in the order of the leases.
+
+    Blocks that other processes made are taken there and added here; they and an empty sink can be pickled.
+    """
 
     def __init__(self, form: OutputForm, schema: Mapping[str, ArraySpec]) -> None:
         self._form = form
         self._schema = schema
-        self._blocks: list[Block] = []
+        self._blocks: dict[int, list[Block]] = {}
 
     @contextmanager
     def part(self, number: int) -> Iterator[Take]:
         blocks: list[Block] = []
         yield blocks.append
-        self._blocks += blocks
+        self.add(number, blocks)
+
+    def add(self, number: int, blocks: list[Block]) -> None:
+        """The predictions of a lease. Those of one that was done twice count once."""
+        self._blocks[number] = blocks
+
+    def take(self, number: int) -> list[Block]:
+        """The predictions of a lease, which are not kept here any longer."""
+        return self._blocks.pop(number)
 
     def predictions(self) -> Any:
         """As the model structures its outputs; a list of rows where their lengths vary."""
         return self._form.packed({name: self._column(name) for name in self._schema})
 
     def _column(self, name: str) -> Any:
-        pieces = [block.columns[name] for block in self._blocks]
+        in_order = (block for number in sorted(self._blocks) for block in self._blocks[number])
+        pieces = [block.columns[name] for block in in_order]
         spec = self._schema[name]
         if None in spec.shape:
             return [row for piece in pieces for row in piece]
