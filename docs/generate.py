@@ -52,6 +52,7 @@ def page() -> str:
     parts += [_job(command) for command in ("train", "evaluate", "predict")]
     parts += [
         _plain(["run"]),
+        _plain(["scale"]),
         _plain(["new"]),
         _plain(["schema"]),
         _plain(["sql"]),

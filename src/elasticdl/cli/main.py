@@ -48,6 +48,10 @@ cli = LazyGroup(
         "evaluate": ("elasticdl.cli.evaluate:evaluate", "Evaluate a trained model on data."),
         "predict": ("elasticdl.cli.predict:predict", "Predict with a trained model."),
         "run": ("elasticdl.cli.run:run", "Run an experiment: train, export, evaluate."),
+        "scale": (
+            "elasticdl.cli.scale:scale",
+            "Change the number of workers of a running job.",
+        ),
         "new": ("elasticdl.cli.new:new", "Write a project with an experiment that runs."),
         "schema": ("elasticdl.cli.schema:schema", "Print the schema of an experiment's config."),
         "sql": ("elasticdl.cli.sql:sql", "Run SQL that may also train and predict."),
