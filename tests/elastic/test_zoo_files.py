@@ -62,3 +62,8 @@ def test_a_zoo_is_refused_when_it_is_far_too_large(
     write(tmp_path, "a.txt", "b.txt", content=b"0" * (600 << 10))
     with pytest.raises(InvalidValue, match="Give --model_zoo a directory with model files only"):
         zoo_files.zoo_files(tmp_path)
+
+
+def test_an_error_of_the_job_stays_what_it_is(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"^theirs$"), zoo_environment(tmp_path):
+        raise FileNotFoundError("theirs")

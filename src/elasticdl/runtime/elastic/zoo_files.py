@@ -55,11 +55,12 @@ def zoo_environment(zoo: Path | None) -> Iterator[dict[str, Any]]:
     if zoo is None:
         yield {"env_vars": dict(VARIABLES)}
         return
-    with tempfile.TemporaryDirectory(prefix="elasticdl-zoo-") as copy, storage_errors(copy):
-        for name in zoo_files(zoo):
-            target = Path(copy, name)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(zoo / name, target)
+    with tempfile.TemporaryDirectory(prefix="elasticdl-zoo-") as copy:
+        with storage_errors(copy):
+            for name in zoo_files(zoo):
+                target = Path(copy, name)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(zoo / name, target)
         yield {"working_dir": copy, "env_vars": dict(VARIABLES)}
 
 
