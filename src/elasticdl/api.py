@@ -80,10 +80,10 @@ def predict(model: Any = None, data: Any = None, **flags: Any) -> Result:
 
 def run(config: JobConfig, objects: Mapping[str, Any] | None = None) -> Result:
     """Run a job that was checked already: what the command line calls."""
-    if config.distribution_strategy != "Local":
-        raise InvalidValue(
-            f"Invalid distribution_strategy {config.distribution_strategy!r}: only Local can be run so far."
-        )
+    if config.distribution_strategy == "AllreduceStrategy" and config.command == "train":
+        from elasticdl.runtime.elastic import launch
+
+        return launch.train(config, objects or {})
     from elasticdl.runtime import local
 
     if config.command == "predict":

@@ -6,14 +6,17 @@ import logging
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 __all__ = ["load_tensorflow"]
 
 
-def load_tensorflow() -> None:
-    """Import TensorFlow and Keras silently. Cheap when they are loaded already."""
+def load_tensorflow(configure: Callable[[], None] = lambda: None) -> None:
+    """Import TensorFlow and Keras silently. Cheap when they are loaded already.
+
+    `configure` is called before the first op, after which TensorFlow's settings are fixed.
+    """
     if "tensorflow" in sys.modules and "keras" in sys.modules:
         _drop_remarks_on_retracing()
         return
@@ -24,6 +27,7 @@ def load_tensorflow() -> None:
         import keras
         import tensorflow as tf
 
+        configure()
         # The first op prints once more, from C++.
         tf.constant(0)
     if keras.backend.backend() != "tensorflow":

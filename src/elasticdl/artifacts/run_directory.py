@@ -6,6 +6,7 @@
   checkpoints/   states to resume from
   tensorboard/   curves
   model/         the trained model; with --export_metric the best one, and model_last/ the last
+  logs/          what each worker printed; master.jsonl what the master must not forget
 
 The directory may be at any fsspec address.
 """
@@ -27,7 +28,18 @@ from elasticdl.storage import children, is_local, place, remove, storage_errors,
 
 __all__ = ["RunDirectory"]
 
-OURS = ("job.json", "events.jsonl", "checkpoints", "tensorboard", "model", "model_last", ".lock")
+OURS = (
+    "job.json",
+    "events.jsonl",
+    "checkpoints",
+    "tensorboard",
+    "model",
+    "model_last",
+    "logs",
+    "master.jsonl",
+    "scale.json",
+    ".lock",
+)
 
 
 class RunDirectory:
@@ -60,6 +72,10 @@ class RunDirectory:
     @property
     def last_model(self) -> UPath:
         return self.path / "model_last"
+
+    @property
+    def master(self) -> UPath:
+        return self.path / "master.jsonl"
 
     @classmethod
     def fresh(cls, name: str) -> RunDirectory:

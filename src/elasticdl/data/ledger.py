@@ -102,6 +102,16 @@ class Ledger:
         """The leases of the open epoch that were given up."""
         return tuple(self._open.bad.values())
 
+    @property
+    def num_waiting(self) -> int:
+        """How many leases of the open epoch nobody holds yet."""
+        return self._open.num_waiting
+
+    @property
+    def holders(self) -> set[str]:
+        """The workers that hold leases."""
+        return {worker for worker, _ in self._open.held.values()}
+
     def lease(self, worker: str = "local") -> Lease | None:
         """The next lease that did not fail on this worker, or None when none such waits.
 

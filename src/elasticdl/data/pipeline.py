@@ -53,6 +53,8 @@ class Leases(Protocol):
 
     def reraise(self) -> None: ...
 
+    def close(self) -> None: ...
+
 
 class Pipeline:
     """Minibatches of any lease of a source, through the user's dataset function.

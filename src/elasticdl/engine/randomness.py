@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["restore_random_state", "save_random_state", "seed_everything"]
+__all__ = ["keras_seed_state", "restore_random_state", "save_random_state", "seed_everything"]
 
 _PREFIX = "random/"
 
@@ -20,7 +20,7 @@ def seed_everything(seed: int) -> None:
 
     keras.utils.set_random_seed(seed & 0x7FFFFFFF)
     state = random.getstate()
-    _keras_state()  # it is made when first asked for, with a number that Python's generator gives
+    keras_seed_state()  # it is made when first asked for, with a number that Python's generator gives
     random.setstate(state)
 
 
@@ -35,7 +35,7 @@ def save_random_state() -> dict[str, np.ndarray[Any, Any]]:
         f"{_PREFIX}python": np.array(python, np.uint32),
         f"{_PREFIX}numpy": np.array([*keys, position, has_gauss], np.uint32),
         f"{_PREFIX}gauss": np.array(floats, np.float64),
-        f"{_PREFIX}keras": np.asarray(_keras_state().numpy()),
+        f"{_PREFIX}keras": np.asarray(keras_seed_state().numpy()),
     }
 
 
@@ -48,7 +48,7 @@ def restore_random_state(
     """
     import numpy as np
 
-    _keras_state().assign(tensors[f"{_PREFIX}keras"])
+    keras_seed_state().assign(tensors[f"{_PREFIX}keras"])
     if not of_python:
         return
     python, numpy, floats = (tensors[f"{_PREFIX}{name}"] for name in ("python", "numpy", "gauss"))
@@ -60,7 +60,7 @@ def restore_random_state(
     )
 
 
-def _keras_state() -> Any:
+def keras_seed_state() -> Any:
     """Where `keras.random` functions without a seed keep their place."""
     from keras.src.random.seed_generator import global_seed_generator
 

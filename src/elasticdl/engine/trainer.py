@@ -11,16 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from elasticdl.data.ledger import Lease, Ledger
-from elasticdl.data.pipeline import Leases
 from elasticdl.engine.best import Best
 from elasticdl.engine.callbacks import Callbacks
-from elasticdl.engine.evaluator import Evaluator
-from elasticdl.engine.explain import reading
+from elasticdl.engine.evaluator import Evaluation
 from elasticdl.engine.pace import Pace
 from elasticdl.engine.randomness import restore_random_state, save_random_state
 from elasticdl.engine.state import TrainingModel
-from elasticdl.engine.step import Outcome, TrainStep
+from elasticdl.engine.step import Outcome
+from elasticdl.engine.work import Work
 from elasticdl.errors import DataError, NonFiniteLoss
 
 __all__ = ["Checkpointer", "Emit", "Plan", "Progress", "Trainer"]
@@ -32,8 +30,20 @@ class Emit(Protocol):
     def __call__(self, event: str, **fields: Any) -> None: ...
 
 
+class Evaluates(Protocol):
+    """Evaluates the model, alone or with others."""
+
+    def evaluate(
+        self, on_progress: Callable[[int, int], None], interrupted: Callable[[], bool]
+    ) -> Evaluation | None: ...
+
+
 class Checkpointer(Protocol):
     """Saves the state of a training at a step."""
+
+    @property
+    def is_mine(self) -> bool:
+        """Whether it is this process that saves; of several that train together, one does."""
 
     @property
     def rests(self) -> bool:
@@ -72,7 +82,7 @@ class Progress:
 
 
 class Trainer:
-    """Trains a model on the leases of a ledger.
+    """Trains a model on the leases of a ledger, which `work` runs.
 
     `stop_reason` says why `train` returned: completed, max_steps, callback or interrupted.
     """
@@ -80,10 +90,9 @@ class Trainer:
     def __init__(
         self,
         training: TrainingModel,
-        pipeline: Leases,
-        ledger: Ledger,
+        work: Work,
         *,
-        evaluator: Evaluator | None,
+        evaluator: Evaluates | None,
         callbacks: Callbacks,
         checkpointer: Checkpointer,
         plan: Plan,
@@ -96,9 +105,8 @@ class Trainer:
         self.saved_at = 0
         self._restored: tuple[dict[str, Any], dict[str, Any]] | None = None
         self._training = training
-        self._step = TrainStep(training)
-        self._pipeline = pipeline
-        self._ledger = ledger
+        self._work = work
+        self._ledger = work.ledger
         self._evaluator = evaluator
         self._callbacks = callbacks
         self._checkpointer = checkpointer
@@ -138,12 +146,13 @@ class Trainer:
             self.progress.epoch_begun = True
             if self._training.metrics is not None:
                 self._training.metrics.reset()
-        while lease := self._ledger.lease():
-            self._run_lease(lease)
+        while not self._ledger.epoch_is_done:
+            self._run_steps(epoch)
             if self._should_stop() and not self._may_end_epoch():
                 return
+        self._work.settle()
         audit = self._ledger.close_epoch()
-        self._pipeline.prepare(self._ledger.peek())  # it opens while this epoch is evaluated
+        self._work.prepare()  # it opens while this epoch is evaluated
         if not self.progress.epoch_examples:
             raise DataError(
                 f"The dataset function left none of the {audit.records} training records. "
@@ -168,30 +177,15 @@ class Trainer:
         """What stops with the epoch's last step still gets its audit and its evaluation."""
         return self._ledger.epoch_is_done and self.stop_reason != "interrupted"
 
-    def _run_lease(self, lease: Lease) -> None:
-        """The minibatches of one lease, in as few graph calls as the plan allows."""
-        with reading(self._pipeline, lease):
-            iterator, minibatch = self._pipeline.begin(lease)
-            self._pipeline.prepare(self._ledger.peek())
-        done = lease.skip
-        while True:
-            self._callbacks.steps_begin(self.progress.step)
-            steps = self._steps_in_one_call()
-            if _is_due(self.progress.step + steps, self._plan.checkpoint_steps):
-                self._training.prepare_save()
-            with reading(self._pipeline, lease):
-                outcome, minibatch = self._step.run(iterator, minibatch, steps)
-            done += outcome.steps
-            self._record(lease, outcome)
-            if outcome.is_exhausted:
-                self._pipeline.finish(lease)
-                self._ledger.complete(lease)
-                self._pause(lease.epoch)
-                return
-            self._ledger.progress(lease, done)
-            self._pause(lease.epoch)
-            if self._should_stop():
-                return
+    def _run_steps(self, epoch: int) -> None:
+        """Some steps, as many as nothing else comes between."""
+        self._callbacks.steps_begin(self.progress.step)
+        steps = self._steps_in_one_call()
+        if _is_due(self.progress.step + steps, self._plan.checkpoint_steps):
+            self._training.prepare_save()
+        outcome = self._work.run(steps)
+        self._record(epoch, outcome)
+        self._pause(epoch)
 
     def _steps_in_one_call(self) -> int:
         """Up to the next thing that must happen between two steps."""
@@ -205,15 +199,15 @@ class Trainer:
             limits.append(self._max_steps - step)
         return max(1, min(limits))
 
-    def _record(self, lease: Lease, outcome: Outcome) -> None:
+    def _record(self, epoch: int, outcome: Outcome) -> None:
         progress = self.progress
         progress.step += outcome.steps
         progress.epoch_examples += outcome.examples
         progress.epoch_loss_sum += outcome.loss_sum
         if not outcome.is_finite:
             raise NonFiniteLoss(
-                f"The loss became {outcome.last_loss} at step {progress.step}, in {self._place(lease)}, epoch "
-                f"{lease.epoch + 1}. "
+                f"The loss became {outcome.last_loss} at step {progress.step}, in {self._work.place}, epoch "
+                f"{epoch + 1}. "
                 "Lower the learning rate, or look for values in the data that are not finite."
             )
         if not outcome.steps:
@@ -223,18 +217,13 @@ class Trainer:
         self._emit(
             "progress",
             step=progress.step,
-            epoch=lease.epoch,
+            epoch=epoch,
             loss=self._pace.loss,
             examples=progress.epoch_examples,
             examples_per_s=self._pace.examples_per_s,
         )
         if self._pace.is_due:
-            self._log_step(lease.epoch)
-
-    def _place(self, lease: Lease) -> str:
-        if self._pipeline.is_replayed:  # the user's own minibatches
-            return lease.shard
-        return f"the records [{lease.start}, {lease.end}) of {lease.shard}"
+            self._log_step(epoch)
 
     def _log_step(self, epoch: int) -> None:
         if self._pace.has_steps:
@@ -246,15 +235,29 @@ class Trainer:
         if (
             _is_due(step, plan.evaluation_steps)
             and self._needs_evaluation
-            and self._pace.may_evaluate(plan.evaluation_start_delay_s, plan.evaluation_throttle_s)
+            and self._is_time_to_evaluate()
         ):
             self._log_step(epoch)
             self._evaluate("steps")
         if _is_due(step, plan.checkpoint_steps) and self.saved_at < step:
             self.save_checkpoint()
 
+    def _is_time_to_evaluate(self) -> bool:
+        delay_s, throttle_s = (
+            self._plan.evaluation_start_delay_s,
+            self._plan.evaluation_throttle_s,
+        )
+        is_time = self._pace.may_evaluate(delay_s, throttle_s)
+        return self._work.agree(is_time) if delay_s or throttle_s else is_time
+
     def save_checkpoint(self) -> None:
-        """Everything that is needed to go on from here."""
+        """Save everything that is needed to go on from here, where it is this process that does."""
+        if self._checkpointer.is_mine:
+            self._checkpointer.save(self.progress.step, *self.snapshot())
+        self.saved_at = self.progress.step
+
+    def snapshot(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Everything that is needed to go on from here: tensors, and plain values."""
         tensors = self._training.save() | save_random_state()
         remembered, callbacks = self._callbacks.snapshot()
         state: dict[str, Any] = {
@@ -265,8 +268,7 @@ class Trainer:
         if self.best is not None:
             parameters, state["best"] = self.best.snapshot()
             tensors |= parameters
-        self._checkpointer.save(self.progress.step, tensors | remembered, state)
-        self.saved_at = self.progress.step
+        return tensors | remembered, state
 
     def restore(self, tensors: dict[str, Any], state: dict[str, Any]) -> None:
         """Go on from a checkpoint."""
@@ -284,7 +286,7 @@ class Trainer:
         }
         self._training.load(own)
         self._callbacks.restore(tensors, state["callbacks"])
-        restore_random_state(tensors, of_python=not self._pipeline.is_replayed)
+        restore_random_state(tensors, of_python=not self._work.is_replayed)
 
     @property
     def _needs_evaluation(self) -> bool:
@@ -292,6 +294,7 @@ class Trainer:
 
     def _evaluate(self, occasion: str) -> None:
         assert self._evaluator is not None
+        self._work.settle()
         self._callbacks.evaluation_begin()
         started = time.monotonic()
 

@@ -12,6 +12,7 @@ from elasticdl.engine.best import Best
 from elasticdl.engine.callbacks import Callbacks
 from elasticdl.engine.evaluator import Evaluator
 from elasticdl.engine.trainer import Plan, Trainer
+from elasticdl.engine.work import LeaseWork
 from elasticdl.errors import DataError, InvalidValue, UnknownName
 from elasticdl.experiments.config import RunConfig
 from elasticdl.experiments.parts import check_fits, first_of, one_pass
@@ -72,8 +73,7 @@ class Training:
         with Run(job, session.directory, session.store, session.interrupt, journal) as run:
             self.trainer = Trainer(
                 self.model,
-                session.parts.training,
-                self._ledger,
+                LeaseWork(self.model, session.parts.training, self._ledger),
                 evaluator=self._evaluator,
                 callbacks=self._callbacks,
                 checkpointer=run,

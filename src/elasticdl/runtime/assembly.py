@@ -199,12 +199,13 @@ def first_minibatch(config: JobConfig, pipeline: Pipeline, source: Source) -> An
     )
 
 
-def make_plan(config: JobConfig) -> Plan:
+def make_plan(config: JobConfig, *, each_epoch: bool = False) -> Plan:
     return Plan(
         evaluation_steps=config.evaluation_steps,
         evaluation_start_delay_s=config.evaluation_start_delay_secs,
         evaluation_throttle_s=config.evaluation_throttle_secs,
         checkpoint_steps=config.checkpoint_steps,
+        checkpoint_each_epoch=each_epoch,
         max_steps=config.max_step,
         log_steps=config.log_loss_steps,
     )

@@ -126,6 +126,8 @@ class Run:
         self._writing.check()
         self._journal.emit(event, **fields)
 
+    is_mine = True
+
     @property
     def rests(self) -> bool:
         """Whether it is too soon for another checkpoint: they are to take a thirtieth of the time at most."""

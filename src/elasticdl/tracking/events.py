@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 from elasticdl.errors import StorageFailure
 
-__all__ = ["EventFile", "EventSink", "Events", "read_events"]
+__all__ = ["TRANSIENT", "EventFile", "EventSink", "Events", "read_events"]
 
 TRANSIENT = {"progress", "evaluation_progress", "prediction_progress"}
 """Shown while they happen and not written down: the file stays small."""

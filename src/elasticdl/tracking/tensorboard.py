@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+import time
+import types
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from elasticdl.errors import StorageFailure
+from elasticdl.errors import StorageFailure, reason
 
 __all__ = ["TensorBoard"]
 
@@ -36,32 +39,36 @@ class TensorBoard:
                 writer.close()
 
     def _write(self, run: str, step: int, values: Mapping[str, float]) -> None:
-        import tensorflow as tf
-
         if not values:
             return
+        _keep_tensorflow_out()
+        from tensorboard.compat.proto.event_pb2 import Event
+        from tensorboard.plugins.scalar.summary_v2 import scalar_pb
+        from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
         with self._storage_errors():
             if run not in self._writers:
-                self._writers[run] = tf.summary.create_file_writer(
-                    str(self._directory / run), flush_millis=1000 * FLUSH_S
-                )
-            with self._writers[run].as_default(step):
-                for name, value in values.items():
-                    tf.summary.scalar(name, value)
+                self._writers[run] = EventFileWriter(str(self._directory / run), flush_secs=FLUSH_S)
+            for name, value in values.items():
+                event = Event(wall_time=time.time(), step=step, summary=scalar_pb(name, value))
+                self._writers[run].add_event(event)
 
     @contextmanager
     def _storage_errors(self) -> Iterator[None]:
-        """What TensorFlow says when a disk is full or may not be written to, with the place."""
-        import tensorflow as tf
-
+        """What is said when a disk is full or may not be written to, with the place."""
         try:
             yield
-        except tf.errors.OpError as error:
-            what = str(error.message).rsplit(";", 1)[-1].strip().splitlines()[0]
+        except Exception as error:
             raise StorageFailure(
-                f"Cannot write the curves to {self._directory}: {what}. Free some space there, or name "
+                f"Cannot write the curves to {self._directory}: {reason(error)}. Free some space there, or name "
                 "another place with --tensorboard_log_dir."
             ) from error
+
+
+def _keep_tensorflow_out() -> None:
+    """TensorBoard loads TensorFlow to write files, unless this module is there to say that it need not."""
+    name = "tensorboard.compat.notf"
+    sys.modules.setdefault(name, types.ModuleType(name))
 
 
 def _training_metrics(event: Mapping[str, Any]) -> dict[str, float]:

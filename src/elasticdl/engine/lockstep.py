@@ -1,0 +1,386 @@
+"""Steps in lock-step with other processes, which may be lost and may come at any time.
+
+Every member keeps the same state: the model, the progress, and a replica of the ledger. In each turn a member
+computes on its own minibatch and says in its slot what became of its lease; the sum of the turn reaches all members
+or, when one is lost in the middle of it, perhaps only some. From what was said everyone moves its replica of the
+ledger in the same way, so the number of the turn says which minibatches are in the model, those of a lost
+member too. Who missed the last turn takes over the result of it; what a lost member held and did not apply is
+handed out again.
+"""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from elasticdl.data.ledger import Lease, Ledger
+from elasticdl.data.pipeline import Leases
+from elasticdl.engine.explain import reading
+from elasticdl.engine.group import Change, Group, GroupBroken, State
+from elasticdl.engine.shared_step import SharedStep, Sum
+from elasticdl.engine.step import Outcome, TrainStep
+from elasticdl.engine.work import place_of
+from elasticdl.errors import DataError
+
+if TYPE_CHECKING:
+    from elasticdl.engine.state import TrainingModel
+
+__all__ = ["EchoedFailure", "LockstepWork"]
+
+IDLE, APPLIED, LAST, EMPTY, FAILED = range(5)
+"""What a member says of its lease: there is none; a minibatch; the last one; it has no minibatch; it cannot be read."""
+
+TRIES = 3
+"""On so many different members reading a task may fail before it is the task's fault."""
+
+EVERYBODY = "everybody"
+"""Who holds a lease on which all members work together."""
+
+
+class EchoedFailure(DataError):
+    """What another member raises with more to say."""
+
+
+@dataclass
+class _Hand:
+    """The lease that is being worked on: the minibatch to come, and the one after it."""
+
+    lease: Lease
+    iterator: Any = None
+    minibatch: Any = None
+    following: Any = None
+    failure: Exception | None = None
+
+
+class LockstepWork:
+    """`Work` for one member of a group.
+
+    Args:
+      training: the model.
+      pipeline: the minibatches: of a member's own lease, or of the lease of all.
+      ledger: this member's replica.
+      group: who trains together.
+      shared: whether all members work on the same minibatches, each on its slice.
+      max_bad_tasks: how many tasks may be left out since they cannot be read.
+      tell: is told what the user should know.
+    """
+
+    def __init__(
+        self,
+        training: TrainingModel,
+        pipeline: Leases,
+        ledger: Ledger,
+        group: Group,
+        *,
+        shared: bool,
+        max_bad_tasks: int = 0,
+        tell: Callable[..., None] = lambda event, **fields: None,
+    ) -> None:
+        self.ledger = ledger
+        self.is_replayed = pipeline.is_replayed
+        self.is_stopped = False
+        """Whether the members agreed to stop."""
+        self.whole_state: Callable[[], tuple[dict[str, Any], dict[str, Any]]] = lambda: ({}, {})
+        """Makes what a newcomer takes over; set by who has the trainer."""
+        self.place = "the first records"
+        self._training = training
+        self._pipeline = pipeline
+        self._group = group
+        self._shared = shared
+        self._max_bad = max_bad_tasks
+        self._tell = tell
+        self._step = SharedStep(training, group, pipeline.element_spec, shared=shared)
+        self._alone = TrainStep(training)
+        self._hand: _Hand | None = None
+        self._names: tuple[str, ...] = ()
+        self._turn = 0
+        self._last: Sum | None = None
+        self._broken = self._pausing = False
+        self._bad = 0
+        self._active_at: float | None = None
+        """When the last turn ended."""
+        self._new: dict[str, Any] | None = None
+        """What is to be told of a new membership with its first turn."""
+
+    def begin(self, change: Change) -> None:
+        """This process has become a member and has the group's state."""
+        self._turn = change.version
+        self._active_at = time.monotonic()
+        if change.state is not None and change.state.rest is not None:
+            self._last = change.state.last
+            self._bad = change.state.rest["bad"]
+            self.ledger.take(change.state.rest["replica"])
+        self._enter(change)
+
+    def run(self, max_steps: int) -> Outcome:
+        if self._broken or self._pausing:
+            missed = self._regroup(may_admit=True)
+            if missed is not None:
+                return _outcome([missed])
+        self._assign()
+        if self._is_alone:
+            return self._run_alone(max_steps)
+        said: list[Sum] = []
+        while len(said) < max_steps and not self.ledger.epoch_is_done:
+            try:
+                turn = self._take_turn()
+            except GroupBroken:
+                self._broken = True
+                break
+            said += [turn] if turn.examples else []
+            if turn.stop or turn.pause or not turn.is_finite:
+                self.is_stopped |= turn.stop
+                self._pausing |= turn.pause
+                break
+        return _outcome(said)
+
+    @property
+    def _is_alone(self) -> bool:
+        """Whether one graph call may run many steps: nobody has to hear of each."""
+        waits = self._hand is not None and self._hand.following is not None
+        return self._group.size == 1 and not self._max_bad and not waits
+
+    def _run_alone(self, max_steps: int) -> Outcome:
+        hand = self._opened()
+        assert hand is not None, "asked for steps when the epoch is done"
+        if hand.failure is not None:
+            raise hand.failure
+        with reading(self._pipeline, hand.lease):
+            outcome, hand.minibatch = self._alone.run(hand.iterator, hand.minibatch, max_steps)
+        held = self._holds(self._names[0])
+        assert held is not None
+        self._turn += outcome.steps
+        self._went_on()
+        self.ledger.progress(held, held.skip + outcome.steps)
+        if outcome.is_exhausted:
+            self._close(LAST)
+            self.ledger.complete(held)
+        self._pausing |= self._group.wants_pause
+        self.is_stopped |= self._group.wants_stop
+        return outcome
+
+    def _take_turn(self) -> Sum:
+        slot = self._look()
+        element = (
+            self._hand.minibatch.get_value() if self._hand and slot in (APPLIED, LAST) else None
+        )
+        said, summed = self._step.run(element, slot, self._turn)
+        if self._counts(said):
+            self._step.apply(summed)
+        self._end_turn(said)
+        return said
+
+    def _counts(self, said: Sum) -> bool:
+        """Whether the turn was a step: of a minibatch that all share, nothing counts when a part is missing."""
+        return said.examples > 0 and not (self._shared and FAILED in said.slots)
+
+    def _end_turn(self, said: Sum) -> None:
+        """What was said is done: move the ledger, and what is in hand."""
+        self._turn += 1
+        self._last = said
+        self._went_on()
+        mine = said.slots[self._rank]
+        failed = self._hand.failure if self._hand else None
+        if mine == APPLIED and self._hand is not None and self._hand.failure is None:
+            self._hand.minibatch, self._hand.following = self._hand.following, None
+        elif mine == APPLIED and self._hand is not None:
+            self._hand.minibatch = None
+        elif mine != IDLE:
+            self._close(mine)
+        self._move_ledger(said.slots, failed)
+        self._assign()
+
+    @property
+    def _rank(self) -> int:
+        return self._names.index(self._group.name)
+
+    # --- the ledger ---
+
+    def _move_ledger(self, slots: tuple[int, ...], failed: Exception | None) -> None:
+        if self._shared:
+            slots = (FAILED if FAILED in slots else slots[0],)
+        for name, slot in zip(self._names, slots, strict=False):
+            lease = self._holds(name)
+            if lease is None:
+                continue
+            if slot == APPLIED:
+                self.ledger.progress(lease, lease.skip + 1)
+            elif slot in (LAST, EMPTY):
+                self.ledger.complete(lease)
+            elif slot == FAILED:
+                self._fail(
+                    lease, name, failed if name == self._group.name or self._shared else None
+                )
+
+    def _fail(self, lease: Lease, name: str, failed: Exception | None) -> None:
+        holder = EVERYBODY if self._shared else name
+        tries = self.ledger.fail(lease, holder)
+        if tries < (1 if self._shared else min(TRIES, len(self._names))):
+            return
+        self._leave_out(lease, tries, failed)
+
+    def _leave_out(self, lease: Lease, tries: int, failed: Exception | None) -> None:
+        """What cannot be read by anybody is given up, if so much may be."""
+        where = place_of(lease, self._pipeline)
+        if self._bad >= self._max_bad:
+            raise (EchoedFailure if failed is None else DataError)(
+                f"{'' if failed is None else _told(failed)}\nReading {where} failed on every one of {tries} tries, so "
+                f"the training stops. Mend the data, or leave such tasks out with --max_bad_tasks={self._max_bad + 1}."
+            )
+        self._bad += 1
+        self.ledger.give_up(lease)
+        self._tell("bad_task", shard=lease.shard, start=lease.start, end=lease.end, tries=tries)
+        self._tell("warning", message=f"Left out, since reading failed: {where}.")
+
+    def _holds(self, name: str) -> Lease | None:
+        held = self.ledger.held_by(EVERYBODY if self._shared else name)
+        return held[0] if held else None
+
+    def _assign(self) -> None:
+        """Leases for who has none; and one more each, to be read ahead, while there are enough for all."""
+        holders = (EVERYBODY,) if self._shared else self._names
+        for holder in holders:
+            if not self.ledger.held_by(holder):
+                self.ledger.lease(holder)
+        while not self.ledger.holders and (lease := self.ledger.peek("")):
+            # It failed on everybody who is here.
+            self._leave_out(lease, len(self._names), None)
+        for holder in holders:
+            if len(self.ledger.held_by(holder)) == 1 and self.ledger.num_waiting >= len(holders):
+                self.ledger.lease(holder)
+
+    # --- what is in hand ---
+
+    def _opened(self) -> _Hand | None:
+        """The lease to work on, opened."""
+        lease = self._holds(self._group.name)
+        if lease is None:
+            return None
+        if self._hand is None:
+            self._hand = hand = _Hand(lease)
+            self.place = place_of(lease, self._pipeline)
+            try:
+                with reading(self._pipeline, lease):
+                    hand.iterator, hand.minibatch = self._pipeline.begin(lease)
+            except Exception as error:
+                hand.failure = error
+            self.prepare()
+        return self._hand
+
+    def _look(self) -> int:
+        """What to say in this turn: needs the minibatch after this one."""
+        hand = self._opened()
+        if hand is None:
+            return IDLE
+        if hand.minibatch is None:
+            return FAILED
+        if not bool(hand.minibatch.has_value()):
+            return EMPTY
+        if hand.following is None and hand.failure is None:
+            try:
+                with reading(self._pipeline, hand.lease):
+                    hand.following = hand.iterator.get_next()
+            except Exception as error:
+                hand.failure = error
+        if hand.failure is not None:
+            return APPLIED
+        return APPLIED if bool(hand.following.has_value()) else LAST
+
+    def _close(self, slot: int) -> None:
+        assert self._hand is not None
+        if slot == FAILED:
+            self._pipeline.close()
+        else:
+            self._pipeline.finish(self._hand.lease)
+        self._hand = None
+
+    def prepare(self) -> None:
+        self._assign()
+        held = self.ledger.held_by(EVERYBODY if self._shared else self._group.name)
+        ahead = held[1:] if self._hand is not None else held[:1]
+        if ahead and (self._hand is None or self._hand.failure is None):
+            self._pipeline.prepare(ahead[0])
+
+    # --- the group ---
+
+    def settle(self) -> None:
+        self.together(None)
+
+    def agree(self, value: bool) -> bool:
+        return bool(self.together(value)[0])
+
+    def together(self, payload: Any) -> list[Any]:
+        """What every member gives, by rank, whoever is lost meanwhile."""
+        while True:
+            if self._broken:
+                self.regroup()
+            try:
+                return self._group.gather(payload)
+            except GroupBroken:
+                self._broken = True
+
+    def regroup(self) -> None:
+        """Something else than a turn was broken: go on with who is left."""
+        missed = self._regroup(may_admit=False)
+        assert missed is None, "settled before its last turn was taken"
+
+    def _regroup(self, *, may_admit: bool) -> Sum | None:
+        """Wait for the new membership; returns what was said in a turn that this member missed."""
+        broken = self._broken and may_admit
+        if not may_admit:
+            self._active_at = time.monotonic()
+        change = self._group.regroup(self._turn, self._give, may_admit=may_admit)
+        self._broken = self._pausing = False
+        missed = None
+        redone = int(broken and change.state is None)
+        if change.state is not None:
+            self._training.load(change.state.tensors)
+            missed = change.state.last
+            self.is_stopped |= missed.stop
+            self._end_turn(missed)
+        self._enter(change)
+        assert self._new is not None
+        self._new["redone"] = redone
+        return missed if missed is not None and self._counts(missed) else None
+
+    def _went_on(self) -> None:
+        now = time.monotonic()
+        if self._new is not None and self._active_at is not None:
+            self._tell("group_formed", **self._new, stall_s=round(now - self._active_at, 3))
+        self._active_at, self._new = now, None
+
+    def _enter(self, change: Change) -> None:
+        self._names = change.names
+        self._new = {"members": list(change.names), "step": change.version}
+        for name in sorted(self.ledger.holders - {*change.names, EVERYBODY}):
+            self.ledger.release(name)
+        self._assign()
+
+    def _give(self, whole: bool) -> State:
+        if not whole:
+            return State(self._training.save(), self._last)
+        tensors, rest = self.whole_state()
+        return State(
+            tensors, self._last, {**rest, "replica": self.ledger.replica(), "bad": self._bad}
+        )
+
+
+def _outcome(said: list[Sum]) -> Outcome:
+    last = said[-1] if said else None
+    return Outcome(
+        steps=len(said),
+        examples=sum(turn.examples for turn in said),
+        loss_sum=sum(turn.loss_sum for turn in said),
+        last_loss=last.loss if last else 0.0,
+        is_finite=last.is_finite if last else True,
+        is_exhausted=False,
+    )
+
+
+def _told(error: Exception) -> str:
+    if isinstance(error, DataError):
+        return str(error)
+    return "".join(traceback.format_exception(error)).rstrip()

@@ -1,0 +1,250 @@
+"""A step that several processes take together: each computes its part, the sum is what everybody applies.
+
+What travels is one flat buffer: the gradients of all variables, times the number of examples; what the forward pass
+changes beside them; and a tail of statistics with one slot for each member. The sum is divided by all examples once, so
+parts of any size weigh what they should, and a process without examples takes part with nothing.
+
+Until the sum is there nothing in the model changes: what the forward pass does to moving statistics, metrics and
+seeds is taken back before the buffer leaves. A step whose sum never comes has not happened.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from elasticdl.engine.group import Group
+from elasticdl.engine.inputs import Minibatch, num_examples, split_minibatch
+from elasticdl.engine.randomness import keras_seed_state
+
+if TYPE_CHECKING:
+    import keras
+    import numpy as np
+
+    from elasticdl.engine.state import TrainingModel
+
+__all__ = ["SharedStep", "Sum"]
+
+_TAIL = 4
+"""The loss, the examples, who asks for a pause, who asks to stop; then a slot for each member."""
+
+
+@dataclass(frozen=True)
+class Sum:
+    """What the members said together in one step."""
+
+    loss_sum: float
+    examples: int
+    pause: bool
+    stop: bool
+    slots: tuple[int, ...]
+    """By rank, what each said of its own work."""
+
+    @property
+    def loss(self) -> float:
+        return self.loss_sum / self.examples if self.examples else 0.0
+
+    @property
+    def is_finite(self) -> bool:
+        return math.isfinite(self.loss_sum)
+
+
+class SharedStep:
+    """The graphs of a step.
+
+    Args:
+      training: the model.
+      group: who takes part.
+      element_spec: the types and shapes of minibatches.
+      shared: whether all members have the same minibatch, and each takes its slice of it.
+    """
+
+    def __init__(
+        self, training: TrainingModel, group: Group, element_spec: Any, *, shared: bool
+    ) -> None:
+        import tensorflow as tf
+
+        self._training = training
+        self._group = group
+        self._shared = shared
+        self._moving = _moving_statistics(training.model)
+        self._counts = training.metrics.variables if training.metrics is not None else []
+        self._seeds = _seed_states(training.model)
+        self._variables: list[Any] = []
+        """Those that have a gradient, known as soon as the graph is traced."""
+        self._dtype = _widest(training.model.trainable_variables)
+        self._contribute = tf.function(self._contributed, reduce_retracing=True, autograph=False)
+        self._idle = tf.function(self._nothing, reduce_retracing=True, autograph=False)
+        self._apply = tf.function(self._applied, reduce_retracing=True, autograph=False)
+        with tf.device(group.device):
+            self._contribute.get_concrete_function(
+                element_spec, tf.TensorSpec([5], tf.int32), tf.TensorSpec([3], self._dtype)
+            )
+
+    def run(self, element: Any, slot: int, version: int) -> tuple[Sum, Any]:
+        """Take part in a step, with a minibatch or (None) without; returns what all said and the sum to apply."""
+        import tensorflow as tf
+
+        group = self._group
+        keys = [group.number, group.next_instance(), group.size, group.rank, version & 0x7FFFFFFF]
+        flags = [float(group.wants_pause), float(group.wants_stop), float(slot)]
+        with tf.device(group.device), group.guarded():
+            arguments = (tf.constant(keys, tf.int32), tf.constant(flags, self._dtype))
+            if element is None:
+                summed = self._idle(*arguments)
+            else:
+                summed = self._contribute(element, *arguments)
+            tail = summed[-(_TAIL + group.size) :].numpy()
+        return _read(tail), summed
+
+    def apply(self, summed: Any) -> None:
+        """What was summed goes into the model."""
+        import tensorflow as tf
+
+        with tf.device(self._group.device):
+            self._apply(summed, tf.constant(_TAIL + self._group.size))
+
+    def _contributed(self, element: Any, keys: Any, flags: Any) -> Any:
+        import tensorflow as tf
+
+        training = self._training
+        batch = split_minibatch(element)
+        if self._shared:
+            batch = _slice(batch, keys[3], keys[2])
+        before = [tf.identity(v.value) for v in (*self._moving, *self._counts, *self._seeds)]
+        for state in self._seeds:
+            state.assign(_folded(tf.identity(state.value), keys[3], keys[4]))
+        variables = training.model.trainable_variables
+        with tf.GradientTape() as tape:
+            loss, outputs = training.loss(batch, training=True)
+            scaled = training.optimizer.scale_loss(loss)
+        gradients = tape.gradient(scaled, variables)
+        if training.metrics is not None:
+            training.metrics.update(batch, outputs)
+        moved = [tf.identity(v.value) for v in self._moving]
+        counted = [
+            tf.identity(v.value) - b
+            for v, b in zip(self._counts, before[len(moved) :], strict=False)
+        ]
+        put_back = [
+            v.value.assign(b, read_value=False)
+            for v, b in zip((*self._moving, *self._counts, *self._seeds), before, strict=True)
+        ]
+        self._variables = [v for v, g in zip(variables, gradients, strict=True) if g is not None]
+        examples = tf.cast(num_examples(batch.features), self._dtype)
+        # A slice may be empty: a mean over nothing is not a number, and must not be one in the sum.
+        weighed = [
+            tf.math.multiply_no_nan(tf.cast(tf.convert_to_tensor(t), self._dtype), examples)
+            for t in (*(g for g in gradients if g is not None), *moved)
+        ]
+        counted = [
+            tf.math.multiply_no_nan(tf.cast(t, self._dtype), tf.sign(examples)) for t in counted
+        ]
+        total = tf.math.multiply_no_nan(tf.cast(loss, self._dtype), examples)
+        with tf.control_dependencies([op for op in put_back if op is not None]):
+            parts = [tf.reshape(t, [-1]) for t in (*weighed, *counted)]
+            tail = _tail(total, examples, keys, flags)
+            return self._group.reduce(tf.concat([*parts, *tail], 0), keys)
+
+    def _nothing(self, keys: Any, flags: Any) -> Any:
+        import tensorflow as tf
+
+        size = sum(_size(v) for v in (*self._variables, *self._moving, *self._counts))
+        none = tf.zeros([], self._dtype)
+        tail = _tail(none, none, keys, flags)
+        return self._group.reduce(tf.concat([tf.zeros([size], self._dtype), *tail], 0), keys)
+
+    def _applied(self, summed: Any, tail: Any) -> None:
+        import tensorflow as tf
+
+        examples = summed[tf.shape(summed)[0] - tail + 1]
+        everything = (*self._variables, *self._moving, *self._counts)
+        parts = tf.split(summed[: tf.shape(summed)[0] - tail], [_size(v) for v in everything])
+        shaped = [tf.reshape(part, v.shape) for part, v in zip(parts, everything, strict=True)]
+        means = [
+            tf.cast(part / examples, v.dtype)
+            for part, v in zip(shaped, (*self._variables, *self._moving), strict=False)
+        ]
+        self._training.optimizer.apply_gradients(
+            zip(means[: len(self._variables)], self._variables, strict=True)
+        )
+        for variable, value in zip(self._moving, means[len(self._variables) :], strict=True):
+            variable.assign(value)
+        for variable, value in zip(self._counts, shaped[len(means) :], strict=True):
+            variable.assign(variable.value + tf.cast(value, variable.dtype))
+
+
+def _tail(loss: Any, examples: Any, keys: Any, flags: Any) -> list[Any]:
+    import tensorflow as tf
+
+    slots = tf.one_hot(keys[3], keys[2], on_value=flags[2], off_value=tf.zeros([], flags.dtype))
+    return [tf.reshape(loss, [1]), tf.reshape(examples, [1]), flags[:2], slots]
+
+
+def _read(tail: np.ndarray[Any, Any]) -> Sum:
+    return Sum(
+        loss_sum=float(tail[0]),
+        examples=int(tail[1]),
+        pause=tail[2] > 0,
+        stop=tail[3] > 0,
+        slots=tuple(int(slot) for slot in tail[_TAIL:]),
+    )
+
+
+def _slice(batch: Minibatch, rank: Any, size: Any) -> Minibatch:
+    """The rows of a minibatch that are a member's own."""
+    import tensorflow as tf
+
+    rows = num_examples(batch.features)
+    start, end = rows * rank // size, rows * (rank + 1) // size
+
+    def cut(tensor: Any) -> Any:
+        if isinstance(tensor, tf.SparseTensor):
+            rest = tensor.dense_shape[1:]
+            begin = tf.concat([[tf.cast(start, tf.int64)], tf.zeros_like(rest)], 0)
+            return tf.sparse.slice(
+                tensor, begin, tf.concat([[tf.cast(end - start, tf.int64)], rest], 0)
+            )
+        return tensor[start:end]
+
+    def cut_all(tensors: Any) -> Any:
+        return None if tensors is None else tf.nest.map_structure(cut, tensors)
+
+    return Minibatch((cut_all(batch.features), cut_all(batch.labels), cut_all(batch.weights)))
+
+
+def _folded(state: Any, rank: Any, version: Any) -> Any:
+    """A seed for this member in this step: a function of the kept one, the rank and the step alone."""
+    import tensorflow as tf
+
+    kept = tf.cast(state, tf.int32)
+    seed = tf.stack([kept[0] + 7919 * (rank + 1), kept[1] + version])
+    drawn = tf.random.stateless_uniform([2], seed, 0, 2**31 - 1, tf.int32)
+    return tf.cast(drawn, state.dtype)
+
+
+def _moving_statistics(model: keras.Model) -> list[Any]:
+    """What layers count as they see examples, such as the means of a batch normalization."""
+    found: dict[int, Any] = {}
+    for layer in model._flatten_layers():
+        for variable in layer._non_trainable_variables if layer.trainable else ():
+            if "float" in str(variable.dtype):
+                found[id(variable)] = variable
+    return list(found.values())
+
+
+def _seed_states(model: keras.Model) -> list[Any]:
+    states = [g.state for layer in model._flatten_layers() for g in layer._seed_generators]
+    return list({id(state): state for state in (*states, keras_seed_state())}.values())
+
+
+def _size(variable: Any) -> int:
+    return math.prod(int(n) for n in variable.shape)
+
+
+def _widest(variables: Sequence[Any]) -> Any:
+    import tensorflow as tf
+
+    return tf.float64 if any(str(v.dtype) == "float64" for v in variables) else tf.float32

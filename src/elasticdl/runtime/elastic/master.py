@@ -1,0 +1,261 @@
+"""The master of a job: who is in the group, what all have to know, what happened. It has no model and no data.
+
+It does nothing by itself: workers and the process that started it call it, and wait in its methods. What it has to know
+after its process was lost is in its journal; whoever was waiting calls again, which Ray sees to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from elasticdl.runtime.elastic.membership import Member, Membership, Orders, View
+from elasticdl.tracking.events import TRANSIENT
+
+__all__ = ["Master"]
+
+TICK_S = 0.2
+MEETINGS_KEPT = 4
+
+
+class Master:
+    """An actor. Every method may be called again with the same arguments, and then gives the same answer.
+
+    Args:
+      journal: where it writes what it must not forget.
+      workers: fewest and most workers; with how many the training begins.
+      timeout_s: who says nothing for so long is expelled.
+    """
+
+    def __init__(
+        self, journal: str, workers: tuple[int, int], first: int, timeout_s: float
+    ) -> None:
+        self._membership = Membership(*workers, first=first, timeout_s=timeout_s)
+        self._journal = _Journal(Path(journal))
+        self._events: dict[int, dict[str, Any]] = {}
+        """Those that nobody has fetched yet, by their number."""
+        self._last = 0
+        self._told: set[tuple[str, int]] = set()
+        """Which events of whom are known: they may be sent twice."""
+        self._meetings: dict[tuple[int, int], dict[int, Any]] = {}
+        self._changed = asyncio.Condition()
+        self._complete: dict[tuple[int, int], list[Any]] = {}
+        self._ended = False
+        self._ticking: asyncio.Task[None] | None = None
+        self._comes_back()
+
+    def _comes_back(self) -> None:
+        """Go on where a master that was lost has been."""
+        snapshot, self._events, self._complete = self._journal.read()
+        self._last = max(self._events, default=0)
+        self._told = {(e["of"], e["seq"]) for e in self._events.values() if "of" in e}
+        if snapshot is not None:
+            self._membership.restore(snapshot, time.monotonic())
+            self._emit("master_restarted", pid=os.getpid())
+
+    def pid(self) -> int:
+        return os.getpid()
+
+    # --- the process that started the job ---
+
+    async def watch(self, after: int) -> dict[str, Any]:
+        """New events, and how many workers are to be started; waits a little for something new."""
+        self._ticking = self._ticking or asyncio.create_task(self._tick())
+        self._last = max(self._last, after)
+        self._events = {n: event for n, event in self._events.items() if n > after}
+        async with self._changed:
+            if not self._events and not self._num_missing:
+                await self._wait(1.0)
+        return {
+            "events": {n: _shown(event) for n, event in self._events.items()},
+            "missing": self._num_missing,
+            "members": self._view_indices(),
+        }
+
+    @property
+    def _num_missing(self) -> int:
+        return 0 if self._ended else self._membership.num_missing
+
+    def _view_indices(self) -> list[int]:
+        view = self._membership.view
+        return [] if view is None else sorted(view.indices)
+
+    async def start(self, index: int) -> None:
+        """A worker is about to be started."""
+        self._membership.start(index)
+        self._note()
+
+    async def lost(self, index: int, reason: str) -> None:
+        """A worker's process is gone."""
+        if self._membership.lost(index):
+            self._tell_lost(index, reason)
+            await self._change()
+
+    async def stop(self) -> None:
+        """The job is to stop at the next step, with a checkpoint."""
+        self._membership.stops = True
+        await self._change()
+
+    async def scale(self, minimum: int, maximum: int) -> None:
+        before = f"{self._membership.minimum}:{self._membership.maximum}"
+        self._membership.scale(minimum, maximum)
+        self._emit("scaled", num_workers=f"{minimum}:{maximum}", before=before)
+        await self._change()
+
+    async def end(self) -> None:
+        """The training is done: no more workers are wanted."""
+        self._ended = True
+
+    # --- the workers ---
+
+    async def beat(self, index: int) -> Orders:
+        """A worker lives; what it has to know."""
+        return self._membership.beat(index, time.monotonic())
+
+    async def arrive(
+        self, member: Member, number: int, version: int, may_admit: bool, broken: bool
+    ) -> View | None:
+        """Wait for the view after `number`; None for who is not wanted any more."""
+        membership = self._membership
+        membership.arrive(
+            member, number, version, time.monotonic(), may_admit=may_admit, broken=broken
+        )
+        await self._change()
+        async with self._changed:
+            while not self._is_in(member.index, number):
+                if not membership.knows(member.index):
+                    return None
+                await self._wait(5.0)
+        return membership.view
+
+    def _is_in(self, index: int, number: int) -> bool:
+        view = self._membership.view
+        return view is not None and view.number > number and index in view.indices
+
+    async def meet(self, index: int, number: int, key: int, payload: Any) -> list[Any] | None:
+        """What all members of a view give, by rank, as soon as all have; None when the view has ended.
+
+        Either all of them get it or, when one is lost before, none does. What is plain stays known when the master
+        is lost; of the rest some may then get it and others not.
+        """
+        view, meeting = self._membership.view, self._meetings.setdefault((number, key), {})
+        meeting[index] = payload
+        if view is not None and view.number == number and meeting.keys() >= view.indices:
+            self._close_meeting((number, key), [meeting[i] for i in sorted(view.indices)])
+            await self._change()
+        async with self._changed:
+            while (number, key) not in self._complete:
+                if self._membership.view is not view or self._is_over(number):
+                    return None
+                await self._wait(5.0)
+        return self._complete[number, key]
+
+    def _is_over(self, number: int) -> bool:
+        view = self._membership.view
+        return view is None or view.number != number or self._membership.is_broken
+
+    def _close_meeting(self, key: tuple[int, int], given: list[Any]) -> None:
+        if key in self._complete:
+            return
+        self._complete[key] = given
+        if all(one is None or isinstance(one, bool | int | str) for one in given):
+            self._journal.write({"meeting": [*key, given]})
+        for old in sorted(self._complete)[:-MEETINGS_KEPT]:
+            del self._complete[old]
+            self._meetings.pop(old, None)
+
+    async def tell(self, of: str, events: list[dict[str, Any]]) -> None:
+        """Events of a worker, each with a number."""
+        for event in events:
+            if (of, event["seq"]) not in self._told:
+                self._told.add((of, event["seq"]))
+                self._keep({**event, "of": of})
+        await self._change()
+
+    # --- what changes ---
+
+    async def _tick(self) -> None:
+        """Whoever says nothing is not heard by anybody: look at the clock from time to time."""
+        while True:
+            await asyncio.sleep(TICK_S)
+            silent = self._membership.expire(time.monotonic())
+            for index in silent:
+                self._tell_lost(index, "it does not answer")
+            if silent or self._membership.newcomers:
+                self._form()
+                await self._change()
+
+    async def _change(self) -> None:
+        self._form()
+        async with self._changed:
+            self._changed.notify_all()
+
+    async def _wait(self, seconds: float) -> None:
+        try:
+            await asyncio.wait_for(self._changed.wait(), seconds)
+        except TimeoutError:
+            return
+
+    def _form(self) -> None:
+        before = self._membership.view
+        view = self._membership.form(time.monotonic())
+        if view is None:
+            return
+        self._note()
+        known = set() if before is None else before.indices
+        for member in view.members:
+            if member.index not in known:
+                self._emit("worker_joined", worker=member.name, pid=member.pid, node=member.node)
+
+    def _tell_lost(self, index: int, reason: str) -> None:
+        self._emit("worker_lost", worker=f"worker-{index}", reason=reason)
+        self._note()
+
+    def _emit(self, event: str, **fields: Any) -> None:
+        self._keep({"time": round(time.time(), 3), "event": event, **fields})
+
+    def _keep(self, event: dict[str, Any]) -> None:
+        self._last += 1
+        self._events[self._last] = event
+        if event["event"] not in TRANSIENT:
+            self._journal.write({"event": event, "n": self._last})
+
+    def _note(self) -> None:
+        self._journal.write({"membership": self._membership.snapshot()})
+
+
+def _shown(event: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in event.items() if name not in ("of", "seq")}
+
+
+class _Journal:
+    """Lines of JSON; what was written last of the membership counts."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def read(self) -> tuple[dict[str, Any] | None, dict[int, Any], dict[tuple[int, int], Any]]:
+        membership, events, meetings = None, {}, {}
+        if self._path.exists():
+            for line in self._path.read_text(encoding="utf-8").splitlines():
+                try:
+                    entry = json.loads(line)
+                except ValueError:  # the last one, cut short
+                    continue
+                membership = entry.get("membership", membership)
+                if "event" in entry:
+                    events[entry["n"]] = entry["event"]
+                if "meeting" in entry:
+                    number, key, given = entry["meeting"]
+                    meetings[number, key] = given
+        self._file = self._path.open("a", encoding="utf-8")
+        return membership, events, meetings
+
+    def write(self, entry: Mapping[str, Any]) -> None:
+        self._file.write(json.dumps(entry) + "\n")
+        self._file.flush()

@@ -1,0 +1,195 @@
+"""Training as a member of a group: the ordinary trainer, on a replica of the group's state."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from elasticdl.artifacts.checkpoint import Checkpoints
+from elasticdl.artifacts.run_directory import RunDirectory
+from elasticdl.engine.lockstep import LockstepWork
+from elasticdl.engine.shared_evaluator import SharedEvaluator
+from elasticdl.engine.trainer import Trainer
+from elasticdl.job.config import JobConfig
+from elasticdl.runtime import assembly, earlier
+from elasticdl.runtime.elastic.member import RayGroup
+from elasticdl.runtime.run import Run, job_name
+from elasticdl.runtime.training import TrainingParts, training_parts
+from elasticdl.storage import children, place, remove
+
+__all__ = ["train"]
+
+PROGRESS_S = 0.2
+
+
+def train(
+    config: JobConfig, objects: Mapping[str, Any], directory: Path, group: RayGroup, master: Any
+) -> dict[str, Any]:
+    """Train to the end as one of the group; returns what came of it, the same for every member."""
+    teller = Teller(group, master)
+    with assembly.started(config), training_parts(config, objects) as parts:
+        member = _Member(config, RunDirectory(directory), group, teller, parts)
+        return member.run()
+
+
+class Teller:
+    """Sends events to the master: those of the training from who leads, some from everybody."""
+
+    def __init__(self, group: RayGroup, master: Any) -> None:
+        self._group = group
+        self._master = master
+        self._seq = 0
+        self._sent: Any = None
+        self._shown = 0.0
+
+    def emit(self, event: str, **fields: Any) -> None:
+        if self._group.leads:
+            self.tell(event, **fields)
+
+    def tell(self, event: str, **fields: Any) -> None:
+        now = time.time()
+        if event == "progress":
+            if now - self._shown < PROGRESS_S:
+                return
+            self._shown = now
+            fields["workers"] = self._group.size
+        self._seq += 1
+        record = {"time": round(now, 3), "event": event, **fields, "seq": self._seq}
+        self._sent = self._master.tell.remote(self._group.name, [record])
+
+    def flush(self) -> None:
+        import ray
+
+        if self._sent is not None:
+            ray.get(self._sent)
+
+
+class _LeaderRun(Run):
+    """A training's checkpoints and events, written by the member that leads."""
+
+    def __init__(self, *arguments: Any, group: RayGroup) -> None:
+        super().__init__(*arguments)
+        self._group = group
+
+    @property
+    def is_mine(self) -> bool:  # type: ignore[override]
+        return self._group.leads
+
+    @property
+    def rests(self) -> bool:
+        return not self._group.leads or super().rests
+
+    def wait(self) -> None:
+        self._writing.wait()
+
+
+class _Member:
+    """One member's training, from its first view to the end."""
+
+    def __init__(
+        self,
+        config: JobConfig,
+        directory: RunDirectory,
+        group: RayGroup,
+        teller: Teller,
+        parts: TrainingParts,
+    ) -> None:
+        self._config = config
+        self._directory = directory
+        self._group = group
+        self._teller = teller
+        self._parts = parts
+        self._store = Checkpoints(
+            place(config.checkpoint_dir or directory.checkpoints), keep=config.keep_checkpoint_max
+        )
+        self._work = LockstepWork(
+            parts.training,
+            parts.pipeline,
+            parts.ledger,
+            group,
+            shared=config.global_batch_size is not None,
+            max_bad_tasks=config.max_bad_tasks,
+            tell=teller.emit,
+        )
+        interrupt: Any = SimpleNamespace(status="interrupted")
+        journal: Any = teller
+        self._run = _LeaderRun(config, directory, self._store, interrupt, journal, group=group)
+        evaluator = parts.evaluator
+        self._trainer = Trainer(
+            parts.training,
+            self._work,
+            evaluator=SharedEvaluator(evaluator, group, self._work) if evaluator else None,
+            callbacks=parts.callbacks,
+            checkpointer=self._run,
+            plan=assembly.make_plan(config, each_epoch=True),
+            emit=self._run.emit,
+            best=parts.best,
+            interrupted=lambda: self._work.is_stopped,
+        )
+        self._work.whole_state = self._trainer.snapshot
+
+    def run(self) -> dict[str, Any]:
+        change = self._group.join(self._found, self._give)
+        if change.state is not None:
+            assert change.state.rest is not None
+            self._trainer.restore(change.state.tensors, change.state.rest)
+        self._work.begin(change)
+        with contextlib.ExitStack() as stack:
+            stack.callback(self._teller.flush)
+            self._trainer.train()
+            self._by_leader(self._end)
+        progress = self._trainer.progress
+        return {
+            "reason": self._trainer.stop_reason,
+            "steps": progress.step,
+            "history": progress.history,
+            "metrics": progress.metrics,
+        }
+
+    def _found(self) -> int:
+        """Nobody has any state: begin, or go on from the last checkpoint."""
+        config, trainer = self._config, self._trainer
+        if config.resume or children(self._store._directory):
+            earlier.restore(trainer, self._store, self._directory, config, self._teller.tell)
+        self._teller.tell(
+            "run_started",
+            command="train",
+            job=job_name(config),
+            model=self._parts.training.spec.name,
+            records=self._parts.ledger.records_per_epoch,
+            num_epochs=config.num_epochs,
+            step=trainer.progress.step,
+            seed=config.seed,
+        )
+        for message in self._parts.training.warnings:
+            self._teller.tell("warning", message=message)
+        return trainer.progress.step
+
+    def _give(self, whole: bool) -> Any:
+        return self._work._give(whole)
+
+    def _by_leader(self, do: Callable[[], None]) -> None:
+        """Done once by who leads; when that one is lost in the middle of it, by the next."""
+        done = False
+        while True:
+            if self._group.leads and not done:
+                do()
+                done = True
+            if self._work.together(done)[0]:
+                return
+
+    def _end(self) -> None:
+        trainer, parts, directory = self._trainer, self._parts, self._directory
+        if trainer.stop_reason == "interrupted":
+            trainer.save_checkpoint()
+            self._run.wait()
+            return
+        self._run.wait()
+        for path in (directory.model, directory.last_model):
+            remove(path)
+        for message in parts.models.save_end(directory, trainer.progress, parts.best):
+            self._teller.emit("warning", message=message)
