@@ -21,6 +21,7 @@ BENCHMARKS = (
     "sql_parse",
     "checkpoint",
     "read",
+    "ledger",
     "memory",
     "startup",
 )
