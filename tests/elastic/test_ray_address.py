@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
 
 import pytest
 
 from elasticdl.errors import InvalidValue, RunError
+from elasticdl.runtime.elastic import cluster
 from elasticdl.runtime.elastic.cluster import ray_cluster
 
-pytest.importorskip("ray")
+ray = pytest.importorskip("ray")
 
 
 @pytest.mark.parametrize(
@@ -33,3 +39,75 @@ def test_an_address_where_nobody_answers_is_named(scheme: str) -> None:
             ray_cluster(address, num_cpus=1, runtime_env=None, log_level="INFO"),
         ):
             pass
+
+
+def test_an_address_of_something_else_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cluster, "ANSWER_S", 0.3)
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        address = f"127.0.0.1:{other.getsockname()[1]}"
+        with (
+            pytest.raises(RunError, match=f"{address}: what listens there is something else"),
+            ray_cluster(address, num_cpus=1, runtime_env=None, log_level="INFO"),
+        ):
+            pass
+
+
+@pytest.fixture(scope="module")
+def theirs() -> Iterator[str]:
+    """The address of a cluster of two nodes that somebody else started."""
+    program = """
+import sys, tempfile
+from ray.cluster_utils import Cluster
+
+with tempfile.TemporaryDirectory(prefix="t-", dir="/tmp", ignore_cleanup_errors=True) as directory:
+    node = {"num_cpus": 1, "include_dashboard": False, "temp_dir": directory}
+    cluster = Cluster(initialize_head=True, head_node_args=node)
+    cluster.add_node(num_cpus=1)
+    print(cluster.address, flush=True)
+    sys.stdin.readline()
+    cluster.shutdown()
+"""
+    with tempfile.TemporaryDirectory() as home:
+        env = {**os.environ, "RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}
+        with subprocess.Popen(
+            [sys.executable, "-c", program],
+            **{"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL},
+            text=True,
+            env={**env, "HOME": home},
+        ) as process:
+            assert process.stdin is not None and process.stdout is not None
+            yield process.stdout.readline().strip()
+            process.stdin.write("\n")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("by_name", [False, True])
+def test_a_cluster_that_is_there_is_attached_to_and_left(
+    theirs: str, by_name: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    monkeypatch.setenv("RAY_ADDRESS", theirs)  # where `auto` leads
+    env = {"env_vars": {"FROM_THE_JOB": "1"}}
+    with ray_cluster("auto" if by_name else theirs, num_cpus=9, runtime_env=env) as attached:
+        assert (attached.is_own, attached.address) == (False, theirs)
+        assert [cpus for _, cpus in attached.nodes()] == [1.0, 1.0]
+        assert attached.is_single_machine
+        assert ray.get(ray.remote(lambda: os.environ["FROM_THE_JOB"]).remote()) == "1"
+    assert not ray.is_initialized()
+    socket.create_connection((theirs.split(":")[0], int(theirs.split(":")[1])), timeout=5).close()
+
+
+@pytest.mark.parametrize(
+    ("error", "printed", "said"),
+    [
+        (ConnectionError("Could not find any"), "", "there is no Ray on this machine. Start one"),
+        (RuntimeError("Version mismatch: 2.1 is not 2.2"), "", "Install the same ones here and"),
+        (RuntimeError("x"), "W gcs_client.cc: Unauthenticated: RPC", "needs the cluster's token"),
+        (ImportError("grpc"), "", "pip install 'ray[client]'"),
+        (RuntimeError("It is\n broken."), "", "Cannot attach to the Ray at auto: It is broken."),
+    ],
+)
+def test_what_ray_says_is_explained(error: Exception, printed: str, said: str) -> None:
+    assert said in str(cluster._explained("auto", error, printed))

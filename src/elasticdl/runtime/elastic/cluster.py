@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import logging
+import os
 import socket
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -14,7 +15,12 @@ from urllib.parse import urlsplit
 
 from elasticdl.errors import InvalidValue, MissingPackage, RunError, reason
 from elasticdl.runtime.elastic.own_ray import own_ray
-from elasticdl.runtime.elastic.silence import environment, silent_ray, starting_ray
+from elasticdl.runtime.elastic.silence import (
+    environment,
+    held_stderr,
+    silent_ray,
+    starting_ray,
+)
 
 __all__ = ["Cluster", "ray_cluster"]
 
@@ -101,17 +107,18 @@ def _attached(
 ) -> Iterator[None]:
     shown = log_level == "DEBUG"
     with silent_ray(log_level):
-        try:
-            with starting_ray():
+        with starting_ray(), held_stderr() as held:
+            try:
                 ray.init(
                     address=address,
                     runtime_env=dict(runtime_env or {}) or None,
                     log_to_driver=shown,
                     logging_level=logging.INFO if shown else logging.CRITICAL,
                 )
-        except Exception as error:
-            ray.shutdown()
-            raise _explained(address, error) from error
+            except Exception as error:
+                ray.shutdown()
+                held.seek(0)
+                raise _explained(address, error, held.read().decode(errors="replace")) from error
         try:
             yield
         finally:
@@ -143,6 +150,27 @@ def _check_answer(address: str) -> None:
             f"No Ray answers at {address}: {reason(error)}. Check the address, start one there with "
             f"'{start}={port}', or {INSTEAD}."
         ) from error
+    if not _speaks_grpc(host, port):
+        raise RunError(
+            f"No Ray answers at {address}: what listens there is something else. The port of 'ray start' is "
+            "6379 if nothing else was said, that of ray:// is 10001; 8265 is the dashboard's."
+        )
+
+
+def _speaks_grpc(host: str, port: int) -> bool:
+    """Whether it could be Ray. With certificates only Ray itself can tell."""
+    if os.environ.get("RAY_USE_TLS", "0").lower() in ("1", "true"):
+        return True
+    try:
+        import grpc
+    except ImportError:
+        return True
+    with grpc.insecure_channel(f"[{host}]:{port}" if ":" in host else f"{host}:{port}") as channel:
+        try:
+            grpc.channel_ready_future(channel).result(timeout=ANSWER_S)
+        except grpc.FutureTimeoutError:
+            return False
+    return True
 
 
 def _parts(address: str) -> tuple[str, str, int]:
@@ -160,8 +188,8 @@ def _parts(address: str) -> tuple[str, str, int]:
     return scheme, host, port
 
 
-def _explained(address: str, error: Exception) -> Exception:
-    """What Ray says when it cannot attach, with what to do."""
+def _explained(address: str, error: Exception, printed: str) -> Exception:
+    """What Ray says when it cannot attach, raised or only printed, with what to do."""
     text = " ".join(reason(error).split())
     if address == "auto" and isinstance(error, ConnectionError):
         return InvalidValue(
@@ -173,7 +201,7 @@ def _explained(address: str, error: Exception) -> Exception:
             f"The Ray at {address} has other versions than this Python: {text}. "
             "Install the same ones here and there: pip install 'ray==VERSION'."
         )
-    if type(error).__name__ == "AuthenticationError":
+    if type(error).__name__ == "AuthenticationError" or "Unauthenticated" in printed:
         return RunError(
             f"The Ray at {address} refused this process: it needs the cluster's token. Set "
             "RAY_AUTH_TOKEN_PATH to the file that holds it, and RAY_AUTH_MODE=token."

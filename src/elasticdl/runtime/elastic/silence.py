@@ -5,12 +5,15 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import sys
+import tempfile
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import IO
 
-__all__ = ["environment", "silent_ray", "starting_ray"]
+__all__ = ["environment", "held_stderr", "silent_ray", "starting_ray"]
 
 
 @contextmanager
@@ -48,6 +51,24 @@ def starting_ray(variables: Mapping[str, str | None] | None = None) -> Iterator[
     finally:
         if is_main and handler is not None:
             signal.signal(signal.SIGTERM, handler)
+
+
+@contextmanager
+def held_stderr() -> Iterator[IO[bytes]]:
+    """What is written to stderr, also by Ray's C++, goes to a file that is gone after it."""
+    sys.stderr.flush()
+    with tempfile.TemporaryFile() as held:
+        try:
+            saved = os.dup(2)
+        except OSError:  # there is no stderr
+            yield held
+            return
+        os.dup2(held.fileno(), 2)
+        try:
+            yield held
+        finally:
+            os.dup2(saved, 2)
+            os.close(saved)
 
 
 @contextmanager
