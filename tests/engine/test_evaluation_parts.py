@@ -342,6 +342,26 @@ def test_a_part_may_be_filtered_out_but_not_all(points: Any) -> None:
             one.merge([Part(tuple(empty), [])])
 
 
+def test_labels_of_several_lengths_and_sparse_ones(points: Any) -> None:
+    def labelled(dataset: Any, mode: Any) -> Any:
+        def label(x: Any, y: Any) -> Any:
+            return x, {"several": tf.range(y + 1), "sparse": tf.sparse.from_dense([y + 1, y])}
+
+        return dataset.map(label)
+
+    def length(labels: Any, outputs: Any) -> Any:
+        values = tf.reduce_sum(labels["sparse"].flat_values)
+        return tf.reduce_max(labels["several"].row_lengths()) + labels["several"].nrows() + values
+
+    metrics_fn = lambda: {"length": length, "highest": Highest()}  # noqa: E731
+    loss = lambda labels, output: tf.reduce_mean(output**2)  # noqa: E731
+    objects = {"loss": loss, "dataset_fn": labelled}
+    features, kinds = points[0][:90], points[1][:90]
+    with evaluator(classifier(), (features, kinds), metrics_fn, **objects) as one:
+        whole = assert_splits_make_no_difference(one)
+    assert whole.metrics["length"] == 3 + 90 + (2 * kinds + 1).sum()
+
+
 def test_tensors_of_every_kind_travel() -> None:
     ragged = tf.ragged.constant([[[1, 2], []], [[3]]])
     sparse = tf.sparse.from_dense([[0, 1], [2, 0]])
