@@ -186,14 +186,15 @@ class Ledger:
         return snapshot
 
     def restore(self, snapshot: dict[str, Any]) -> None:
-        """Go on from a snapshot of a ledger over the same shards. Raises ValueError otherwise."""
-        for key, now in (
-            ("version", VERSION),
-            ("records_per_lease", self._records_per_lease),
-            ("shards", self._sizes()),
-        ):
+        """Go on from a snapshot of a ledger over the same shards. Raises ValueError otherwise.
+
+        Leases are as long as they were: one process and a group of them may cut an epoch differently.
+        """
+        for key, now in (("version", VERSION), ("shards", self._sizes())):
             if snapshot[key] != now:
                 raise ValueError(f"{key} was {snapshot[key]!r} and is now {now!r}")
+        self._records_per_lease = snapshot["records_per_lease"]
+        self.__dict__.pop("_arguments", None)
         self._begin_as(snapshot)
         self._open.restore(
             snapshot["applied"],

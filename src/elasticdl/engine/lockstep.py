@@ -105,6 +105,10 @@ class LockstepWork:
         self._new: dict[str, Any] | None = None
         """What is to be told of a new membership with its first turn."""
 
+    def warm_up(self, element: Any) -> None:
+        """Before this process becomes a member: what takes its time at first does so now."""
+        self._step.warm_up(element)
+
     def begin(self, change: Change) -> None:
         """This process has become a member and has the group's state."""
         self._turn = change.version

@@ -83,6 +83,15 @@ class SharedStep:
                 element_spec, tf.TensorSpec([5], tf.int32), tf.TensorSpec([3], self._dtype)
             )
 
+    def warm_up(self, element: Any) -> None:
+        """Take a step alone and take it back: what TensorFlow prepares at first is done while others train."""
+        kept = self._training.save()
+        for given in (element, None):
+            _, summed = self.run(given, 0, 0)
+            if given is not None:
+                self.apply(summed)
+        self._training.load(kept)
+
     def run(self, element: Any, slot: int, version: int) -> tuple[Sum, Any]:
         """Take part in a step, with a minibatch or (None) without; returns what all said and the sum to apply."""
         import tensorflow as tf

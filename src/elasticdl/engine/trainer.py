@@ -181,7 +181,8 @@ class Trainer:
         """Some steps, as many as nothing else comes between."""
         self._callbacks.steps_begin(self.progress.step)
         steps = self._steps_in_one_call()
-        if _is_due(self.progress.step + steps, self._plan.checkpoint_steps):
+        is_due = _is_due(self.progress.step + steps, self._plan.checkpoint_steps)
+        if is_due and self._checkpointer.is_mine:
             self._training.prepare_save()
         outcome = self._work.run(steps)
         self._record(epoch, outcome)

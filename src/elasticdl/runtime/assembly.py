@@ -53,6 +53,10 @@ PEEK_RECORDS = 256
 """Enough records to see whether their shapes vary."""
 
 
+TASKS_FOR_WORKERS = 32
+"""An epoch that workers share has at least so many tasks, if it has as many minibatches."""
+
+
 def check_given(config: JobConfig, objects: Mapping[str, Any], data: str) -> None:
     """What must be given is, said before TensorFlow takes its seconds to load."""
     if config.model_def is None and "model" not in objects and not config.trained_model:
@@ -166,11 +170,20 @@ def make_ledger(
     assert config.seed is not None
     return Ledger(
         source.shards,
-        records_per_lease=config.minibatch_size * config.num_minibatches_per_task,
+        records_per_lease=config.minibatch_size * _minibatches_per_task(config, source),
         num_epochs=num_epochs,
         seed=config.seed,
         shuffle=shuffle,
     )
+
+
+def _minibatches_per_task(config: JobConfig, source: Source) -> int:
+    """Workers share an epoch task by task: there must be enough of them, whatever the number of workers."""
+    if config.distribution_strategy == "Local" or "num_minibatches_per_task" in config.given:
+        return config.num_minibatches_per_task
+    records = sum(shard.num_records for shard in source.shards)
+    enough = records // (TASKS_FOR_WORKERS * config.minibatch_size)
+    return max(1, min(config.num_minibatches_per_task, enough))
 
 
 def first_minibatch(config: JobConfig, pipeline: Pipeline, source: Source) -> Any:

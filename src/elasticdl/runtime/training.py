@@ -29,6 +29,8 @@ class TrainingParts:
     """What a trainer is made of."""
 
     training: TrainingModel
+    element: Any
+    """The first minibatch."""
     pipeline: Pipeline
     ledger: Ledger
     callbacks: Callbacks
@@ -63,7 +65,9 @@ def training_parts(config: JobConfig, objects: Mapping[str, Any]) -> Iterator[Tr
             config, source, config.num_epochs, shuffle=config.shuffle_tasks
         )
         with assembly.make_evaluator(config, training, validation, best) as evaluator:
-            yield TrainingParts(training, pipeline, ledger, callbacks, evaluator, best, models)
+            yield TrainingParts(
+                training, element, pipeline, ledger, callbacks, evaluator, best, models
+            )
 
 
 def _open_validation(

@@ -53,7 +53,8 @@ class RayGroup:
 
     @property
     def rank(self) -> int:
-        assert self._view is not None
+        if self._view is None:
+            return 0
         return [member.index for member in self._view.members].index(self._member.index)
 
     @property

@@ -133,6 +133,7 @@ class _Member:
         self._work.whole_state = self._trainer.snapshot
 
     def run(self) -> dict[str, Any]:
+        self._work.warm_up(self._parts.element)
         change = self._group.join(self._found, self._give)
         if change.state is not None:
             assert change.state.rest is not None
