@@ -80,6 +80,23 @@ def test_losing_workers_counts_against_no_lease() -> None:
     assert take(ledger, "one").number == 0
 
 
+def test_what_was_lost_is_next_in_the_order_in_which_it_was_leased() -> None:
+    ledger = make()
+    lost = [take(ledger, worker).number for worker in ("one", "two", "one", "one")]
+    ledger.release("one")
+    assert [take(ledger, "two").number for _ in range(4)] == [lost[0], *lost[2:], 4]
+
+
+def test_what_was_started_is_next_by_number_when_restored() -> None:
+    ledger = make()
+    held = [take(ledger, "one") for _ in range(5)]
+    for lease in (held[4], held[1]):
+        ledger.progress(lease, 1)
+    restored = make()
+    restored.restore(through_json(ledger.snapshot()))
+    assert [take(restored).number for _ in range(7)] == [1, 4, 0, 2, 3, 5, 6]
+
+
 def test_failing_or_giving_up_is_refused_when_the_lease_is_not_there() -> None:
     ledger = make()
     lease = take(ledger)
