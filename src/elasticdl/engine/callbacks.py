@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
+from elasticdl.engine.leading import Led, led, let_only_leader_save
 from elasticdl.engine.remember import plain_attributes, set_plain_attributes
 
 if TYPE_CHECKING:
@@ -22,16 +23,33 @@ _BATCH_HOOKS = (
 
 
 class Callbacks:
-    """The user's callbacks, told of training in Keras' own terms."""
+    """The user's callbacks, told of training in Keras' own terms.
+
+    Args:
+      callbacks: the user's own.
+      model: what is trained.
+      leads: of several processes that train together, whether this one leads: it alone lets callbacks write. None
+        where there is only one.
+      params: what Keras tells callbacks of a training.
+    """
 
     def __init__(
-        self, callbacks: Sequence[keras.callbacks.Callback], model: keras.Model, **params: Any
+        self,
+        callbacks: Sequence[keras.callbacks.Callback],
+        model: keras.Model,
+        *,
+        leads: Callable[[], bool] | None = None,
+        **params: Any,
     ) -> None:
         import keras
 
         self._model = model
         self._model.stop_training = False
-        self._list = keras.callbacks.CallbackList(list(callbacks), model=model, **params)
+        self._callbacks = list(callbacks)
+        called = self._callbacks if leads is None else led(self._callbacks, leads)
+        self._list = keras.callbacks.CallbackList(called, model=model, **params)
+        if leads is not None:
+            let_only_leader_save(self._callbacks, leads)
         self.need_each_step = any(_sees_steps(callback) for callback in callbacks)
         limits = [c.max_steps for c in callbacks if hasattr(c, "max_steps")]
         self.max_steps: int | None = min(limits) if limits else None
@@ -47,7 +65,7 @@ class Callbacks:
         """
         tensors: dict[str, Any] = {}
         states = []
-        for number, callback in enumerate(self._list.callbacks):
+        for number, callback in enumerate(self._callbacks):
             state, arrays = plain_attributes(callback)
             states.append({"class": type(callback).__name__, "values": state})
             tensors |= {f"callbacks/{number}/{name}": array for name, array in arrays.items()}
@@ -55,7 +73,10 @@ class Callbacks:
 
     def restore(self, tensors: Mapping[str, Any], states: Sequence[Mapping[str, Any]]) -> None:
         """Let the callbacks remember, as far as they are the same ones in the same order."""
-        for number, (callback, state) in enumerate(zip(self._list.callbacks, states, strict=False)):
+        for callback in self._list.callbacks:
+            if isinstance(callback, Led):
+                callback.goes_on = True
+        for number, (callback, state) in enumerate(zip(self._callbacks, states, strict=False)):
             if state["class"] != type(callback).__name__:
                 return
             prefix = f"callbacks/{number}/"

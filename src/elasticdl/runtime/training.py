@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -40,8 +40,13 @@ class TrainingParts:
 
 
 @contextmanager
-def training_parts(config: JobConfig, objects: Mapping[str, Any]) -> Iterator[TrainingParts]:
-    """Load what the user wrote, open the data, build the model. TensorFlow is loaded already."""
+def training_parts(
+    config: JobConfig, objects: Mapping[str, Any], leads: Callable[[], bool] | None = None
+) -> Iterator[TrainingParts]:
+    """Load what the user wrote, open the data, build the model. TensorFlow is loaded already.
+
+    `leads` says, where several processes train together, whether this one leads, and so lets callbacks write.
+    """
     spec = assembly.load(config, objects)
     source = assembly.open_data(config, spec, "training_data", objects)
     assert source is not None
@@ -60,7 +65,9 @@ def training_parts(config: JobConfig, objects: Mapping[str, Any]) -> Iterator[Tr
             source=source,
             ragged=pipeline.ragged,
         )
-        callbacks = Callbacks(spec.callbacks(), training.model, epochs=config.num_epochs, verbose=0)
+        callbacks = Callbacks(
+            spec.callbacks(), training.model, leads=leads, epochs=config.num_epochs, verbose=0
+        )
         ledger = assembly.make_ledger(
             config, source, config.num_epochs, shuffle=config.shuffle_tasks
         )
