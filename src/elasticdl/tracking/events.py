@@ -21,7 +21,7 @@ from elasticdl.errors import StorageFailure
 
 __all__ = ["TRANSIENT", "EventFile", "EventSink", "Events", "read_events"]
 
-TRANSIENT = {"progress", "evaluation_progress", "prediction_progress"}
+TRANSIENT = {"progress", "evaluation_progress", "prediction_progress", "waiting"}
 """Shown while they happen and not written down: the file stays small."""
 
 

@@ -1,58 +1,95 @@
-"""How often the group changed, why, and how long the training stood still for it."""
+"""How often the group changed, why, and how long the training stood still for it: the closing table."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
+
+from elasticdl.tracking.group_changes import Change, GroupChanges
+from elasticdl.tracking.words import count
 
 __all__ = ["Stalls"]
 
-
-@dataclass
-class _Row:
-    what: str
-    members: int
-    stall_s: float
+MOST = 20
+"""So many changes have a line each; the rest is in events.jsonl."""
 
 
-@dataclass
 class Stalls:
-    """Listens to events, and sums up at the end."""
+    """Listens to events, and sums up at the end.
 
-    rows: list[_Row] = field(default_factory=list)
-    _changes: list[str] = field(default_factory=list)
+    The first group is no stall: nothing stood still for it.
+    """
+
+    def __init__(self) -> None:
+        self.changes: list[Change] = []
+        """All but the first."""
+        self._group = GroupChanges()
+        self._began = self._ended = 0.0
+        self._saved: dict[int, float] = {}
+        """When each step was saved that a training may go back to."""
+        self._lost_s = 0.0
 
     def heard(self, event: Mapping[str, Any]) -> None:
-        kind = event["event"]
-        if kind == "worker_lost":
-            self._changes.append(f"{event['worker']} lost ({event['reason']})")
-        elif kind == "worker_joined":
-            self._changes.append(f"{event['worker']} joined")
-        elif kind == "group_formed":
-            if self.rows or event["stall_s"] is not None:
-                self.rows.append(
-                    _Row(", ".join(self._changes), len(event["members"]), event["stall_s"] or 0.0)
-                )
-            self._changes = []
+        if event["event"] in ("step", "progress"):
+            self._ended = event["time"]
+        elif event["event"] == "checkpoint":
+            self._saved[event["step"]] = event["time"]
+        change = self._group.heard(event)
+        if change is None:
+            return
+        if change.is_first:
+            self._began = change.time
+        else:
+            self.changes.append(change)
+            self._lost_s += self._thrown_away_s(change)
+        self._ended = change.time
+
+    def _thrown_away_s(self, change: Change) -> float:
+        """When the training went back to a checkpoint: what was done since then, up to the stall."""
+        if not change.went_back:
+            return 0.0
+        since = self._saved.get(change.step, self._began)
+        return max(0.0, change.time - change.stall_s - since)
+
+    @property
+    def stall_s(self) -> float:
+        return sum(change.stall_s for change in self.changes)
+
+    @property
+    def goodput(self) -> float | None:
+        """The share of the time from the first step to the last in which the training went on, for good."""
+        if not self._seconds:
+            return None
+        return max(0.0, 1 - (self.stall_s + self._lost_s) / self._seconds)
+
+    @property
+    def _seconds(self) -> float:
+        return max(0.0, self._ended - self._began)
 
     @property
     def facts(self) -> tuple[tuple[str, str], ...]:
-        """A line for each change of the group, and one for all."""
-        if not self.rows:
+        """A line for each change, one for all, and the goodput; nothing when nothing changed."""
+        if not self.changes:
             return ()
-        total = sum(row.stall_s for row in self.rows)
-        worst = max(row.stall_s for row in self.rows)
-        lines = [
-            (f"stall {row.stall_s:.2f} s", f"{row.what or 'regrouped'}: {row.members} workers")
-            for row in self.rows[:MOST]
-        ]
-        if len(self.rows) > MOST:
-            lines.append(("...", f"{len(self.rows) - MOST} more in events.jsonl"))
-        lines.append(
-            ("stalls", f"{len(self.rows)} changes, {total:.2f} s in all, {worst:.2f} s the longest")
-        )
-        return tuple(lines)
+        shown = self.changes[:MOST]
+        width = max(len(change.num_workers) for change in shown)
+        rows = [(f"stall at step {change.step}", _line(change, width)) for change in shown]
+        if len(self.changes) > MOST:
+            rows.append(("...", f"{len(self.changes) - MOST} more in events.jsonl"))
+        rows.append(("stalls", self._total()))
+        if self.goodput is not None:
+            rows.append(("goodput", f"{self.goodput:.1%} of {self._seconds:.1f} s"))
+        return tuple(rows)
+
+    def _total(self) -> str:
+        redone = sum(change.redone for change in self.changes)
+        words = [count(len(self.changes), "change"), f"{self.stall_s:.2f} s in all"]
+        if len(self.changes) > 1:
+            words.append(f"{max(change.stall_s for change in self.changes):.2f} s the longest")
+        if redone:
+            words.append(f"{count(redone, 'step')} done again")
+        return ", ".join(words)
 
 
-MOST = 20
+def _line(change: Change, width: int) -> str:
+    return f"{change.stall_s:6.2f} s  {change.num_workers:<{width}}  {change.what}"

@@ -1,0 +1,101 @@
+"""Who trains together, as events tell it: what changed, why, and how long the training stood still for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from elasticdl.tracking.words import count, some
+
+__all__ = ["Change", "GroupChanges"]
+
+
+@dataclass(frozen=True)
+class Change:
+    """The members train, after something has changed.
+
+    Attributes:
+      members: who trains now.
+      step: where they go on.
+      what: what happened, in words; of losses the reasons too.
+      stall_s: seconds without training.
+      redone: steps that were taken before and are taken again.
+      is_first: whether nobody trained before: then nothing stood still.
+      went_back: whether all members were lost, and others go on from the last checkpoint.
+      time: when the first step after it was taken, in seconds since 1970.
+    """
+
+    members: tuple[str, ...]
+    step: int
+    what: str
+    stall_s: float
+    redone: int
+    is_first: bool
+    went_back: bool
+    time: float
+
+    @property
+    def num_workers(self) -> str:
+        return count(len(self.members), "worker")
+
+
+class GroupChanges:
+    """Listens to the events of a run; answers with a change when the group trains again."""
+
+    def __init__(self) -> None:
+        self._members: tuple[str, ...] = ()
+        self._joined: list[str] = []
+        self._lost: dict[str, str] = {}
+        self._lost_at = 0.0
+        self._step = 0
+
+    def heard(self, event: Mapping[str, Any]) -> Change | None:
+        kind = event["event"]
+        if kind == "worker_joined":
+            self._joined.append(event["worker"])
+        elif kind == "worker_lost":
+            self._note_lost(event)
+        elif kind in ("progress", "step"):
+            self._step = event["step"]
+        elif kind == "group_formed":
+            return self._formed(event)
+        return None
+
+    def _note_lost(self, event: Mapping[str, Any]) -> None:
+        """One that was lost before it trained changes nothing."""
+        if event["worker"] in (*self._members, *self._joined):
+            self._lost_at = self._lost_at or event["time"]
+            self._lost[event["worker"]] = event["reason"]
+
+    def _formed(self, event: Mapping[str, Any]) -> Change:
+        members = tuple(event["members"])
+        stall_s, redone = event["stall_s"] or 0.0, event.get("redone", 0)
+        went_back = bool(self._members) and not set(members) & set(self._members)
+        if went_back:  # nobody is left who knows since when, or how far the training was
+            stall_s = max(stall_s, event["time"] - (self._lost_at or event["time"]))
+            redone = max(0, self._step - event["step"])
+        change = Change(
+            members=members,
+            step=event["step"],
+            what=self._what(members),
+            stall_s=stall_s,
+            redone=redone,
+            is_first=not self._members,
+            went_back=went_back,
+            time=event["time"],
+        )
+        self._members, self._step = members, event["step"]
+        self._joined, self._lost, self._lost_at = [], {}, 0.0
+        return change
+
+    def _what(self, members: tuple[str, ...]) -> str:
+        by_reason: dict[str, list[str]] = {}
+        for name, reason in self._lost.items():
+            by_reason.setdefault(reason, []).append(name)
+        left = [name for name in self._members if name not in (*members, *self._lost)]
+        joined = [name for name in self._joined if name in members]
+        words = [f"{some(names)} lost ({reason})" for reason, names in by_reason.items()]
+        words += [f"{some(left)} left"] if left else []
+        words += [f"{some(joined)} joined"] if joined else []
+        return ", ".join(words) or "formed anew"
