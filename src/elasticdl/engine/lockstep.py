@@ -66,6 +66,7 @@ class LockstepWork:
       shared: whether all members work on the same minibatches, each on its slice.
       max_bad_tasks: how many tasks may be left out since they cannot be read.
       tell: is told what the user should know.
+      step: takes the steps; made for the model and the group if not given.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class LockstepWork:
         shared: bool,
         max_bad_tasks: int = 0,
         tell: Callable[..., None] = lambda event, **fields: None,
+        step: SharedStep | None = None,
     ) -> None:
         self.ledger = ledger
         self.is_replayed = pipeline.is_replayed
@@ -92,7 +94,7 @@ class LockstepWork:
         self._shared = shared
         self._max_bad = max_bad_tasks
         self._tell = tell
-        self._step = SharedStep(training, group, pipeline.element_spec, shared=shared)
+        self._step = step or SharedStep(training, group, pipeline.element_spec, shared=shared)
         self._alone = TrainStep(training)
         self._hand: _Hand | None = None
         self._names: tuple[str, ...] = ()
