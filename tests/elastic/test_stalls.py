@@ -57,8 +57,8 @@ def test_table_has_a_line_for_each_change_a_total_and_the_goodput() -> None:
         step(30.0, 900),
     )
     assert stalls.facts == (
-        ("stall at step 100", "  1.50 s  2 workers  worker-1 lost (it does not answer)"),
-        ("stall at step 665", "  0.50 s  3 workers  worker-3 joined"),
+        ("stall at step 100", "1.50 s  2 workers  worker-1 lost (it does not answer)"),
+        ("stall at step 665", "0.50 s  3 workers  worker-3 joined"),
         ("stalls", "2 changes, 2.00 s in all, 1.50 s the longest, 1 step done again"),
         ("goodput", "90.0% of 20.0 s"),
     )
@@ -90,7 +90,7 @@ def test_loss_of_all_stalls_from_the_loss_and_throws_away_what_was_not_saved() -
 
 def test_worker_that_left_or_never_trained_is_told_as_that() -> None:
     stalls = told(FIRST, lost(11.0, 7), formed(15.0, 30, 0, 1, redone=0))
-    assert [change.what for change in stalls.changes] == ["worker-2 left"]
+    assert [change.why for change in stalls.changes] == ["worker-2 left"]
 
 
 def test_table_of_many_changes_is_short() -> None:

@@ -76,7 +76,7 @@ def test_change_says_who_why_how_many_and_how_long() -> None:
     )
     assert shown[1:] == [
         "worker-1 was lost: it does not answer",
-        "worker-1 lost (it does not answer): 1 worker goes on at step 70 after 0.50 s, 1 step to be done again",
+        "worker-1 lost: 1 worker goes on at step 70 after 0.50 s, 1 step to be done again",
         "worker-2 joined: 2 workers go on at step 90 after 0.12 s",
     ]
 
@@ -90,7 +90,7 @@ def test_loss_of_all_tells_the_step_that_is_gone_back_to() -> None:
         {**formed(40, *NAMES[2:4]), "time": 25.0},
     )
     assert shown[-1] == (
-        "worker-0, worker-1 lost (it does not answer): 2 workers go on at step 40 after 20.00 s, "
+        "worker-0, worker-1 lost: 2 workers go on at step 40 after 20.00 s, "
         "30 steps to be done again"
     )
 

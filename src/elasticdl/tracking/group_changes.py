@@ -18,7 +18,8 @@ class Change:
     Attributes:
       members: who trains now.
       step: where they go on.
-      what: what happened, in words; of losses the reasons too.
+      who: who came and went, in words.
+      why: the same, with the reasons of losses.
       stall_s: seconds without training.
       redone: steps that were taken before and are taken again.
       is_first: whether nobody trained before: then nothing stood still.
@@ -28,7 +29,8 @@ class Change:
 
     members: tuple[str, ...]
     step: int
-    what: str
+    who: str
+    why: str
     stall_s: float
     redone: int
     is_first: bool
@@ -78,7 +80,8 @@ class GroupChanges:
         change = Change(
             members=members,
             step=event["step"],
-            what=self._what(members),
+            who=self._words(members, ""),
+            why=self._words(members, " ({reason})"),
             stall_s=stall_s,
             redone=redone,
             is_first=not self._members,
@@ -89,13 +92,13 @@ class GroupChanges:
         self._joined, self._lost, self._lost_at = [], {}, 0.0
         return change
 
-    def _what(self, members: tuple[str, ...]) -> str:
+    def _words(self, members: tuple[str, ...], because: str) -> str:
         by_reason: dict[str, list[str]] = {}
         for name, reason in self._lost.items():
-            by_reason.setdefault(reason, []).append(name)
+            by_reason.setdefault(because.format(reason=reason), []).append(name)
         left = [name for name in self._members if name not in (*members, *self._lost)]
         joined = [name for name in self._joined if name in members]
-        words = [f"{some(names)} lost ({reason})" for reason, names in by_reason.items()]
+        words = [f"{some(names)} lost{reason}" for reason, names in by_reason.items()]
         words += [f"{some(left)} left"] if left else []
         words += [f"{some(joined)} joined"] if joined else []
         return ", ".join(words) or "formed anew"

@@ -51,7 +51,7 @@ def changed(change: Change) -> str:
     verb = "goes" if len(change.members) == 1 else "go"
     again = f", {count(change.redone, 'step')} to be done again" if change.redone else ""
     return (
-        f"{change.what}: {change.num_workers} {verb} on at step {change.step} "
+        f"{change.who}: {change.num_workers} {verb} on at step {change.step} "
         f"after {change.stall_s:.2f} s{again}"
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from elasticdl.tracking.group_changes import Change, GroupChanges
@@ -72,8 +72,8 @@ class Stalls:
         if not self.changes:
             return ()
         shown = self.changes[:MOST]
-        width = max(len(change.num_workers) for change in shown)
-        rows = [(f"stall at step {change.step}", _line(change, width)) for change in shown]
+        places = [f"stall at step {change.step}" for change in shown]
+        rows = list(zip(places, _lines(shown), strict=True))
         if len(self.changes) > MOST:
             rows.append(("...", f"{len(self.changes) - MOST} more in events.jsonl"))
         rows.append(("stalls", self._total()))
@@ -91,5 +91,12 @@ class Stalls:
         return ", ".join(words)
 
 
-def _line(change: Change, width: int) -> str:
-    return f"{change.stall_s:6.2f} s  {change.num_workers:<{width}}  {change.what}"
+def _lines(changes: Sequence[Change]) -> list[str]:
+    """How long, how many after it, what happened: in columns."""
+    seconds = [f"{change.stall_s:.2f} s" for change in changes]
+    workers = [change.num_workers for change in changes]
+    long, many = max(map(len, seconds)), max(map(len, workers))
+    return [
+        f"{stall:>{long}}  {num:<{many}}  {change.why}"
+        for stall, num, change in zip(seconds, workers, changes, strict=True)
+    ]
