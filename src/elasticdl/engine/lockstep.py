@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from elasticdl.data.ledger import Lease, Ledger
@@ -110,6 +110,13 @@ class LockstepWork:
     def warm_up(self, element: Any) -> None:
         """Before this process becomes a member: what takes its time at first does so now."""
         self._step.warm_up(element)
+        first = self.ledger.peek()
+        if self.is_replayed or first is None:
+            return
+        nothing = replace(first, number=-1, end=first.start)
+        iterator, minibatch = self._pipeline.begin(nothing)
+        self._alone.run(iterator, minibatch, 0)
+        self._pipeline.finish(nothing)
 
     def begin(self, change: Change) -> None:
         """This process has become a member and has the group's state."""

@@ -164,6 +164,7 @@ class Trainer:
             records=audit.records,
             examples=self.progress.epoch_examples,
             applied_once=audit.applied_once,
+            **({"skipped": audit.skipped} if audit.skipped else {}),
         )
         self._log_step(epoch)
         self._note_training_metrics()

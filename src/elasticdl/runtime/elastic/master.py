@@ -21,6 +21,8 @@ __all__ = ["Master"]
 
 TICK_S = 0.2
 MEETINGS_KEPT = 4
+A_LIFE = 10**9
+"""More events than a master has in its life."""
 
 
 class Master:
@@ -52,7 +54,8 @@ class Master:
     def _comes_back(self) -> None:
         """Go on where a master that was lost has been."""
         snapshot, self._events, self._complete = self._journal.read()
-        self._last = max(self._events, default=0)
+        # Some were fetched that the journal does not have: what is new gets numbers above all that can be.
+        self._last = (max(self._events, default=0) // A_LIFE + 1) * A_LIFE
         self._told = {(e["of"], e["seq"]) for e in self._events.values() if "of" in e}
         if snapshot is not None:
             self._membership.restore(snapshot, time.monotonic())
@@ -66,7 +69,6 @@ class Master:
     async def watch(self, after: int) -> dict[str, Any]:
         """New events, and how many workers are to be started; waits a little for something new."""
         self._ticking = self._ticking or asyncio.create_task(self._tick())
-        self._last = max(self._last, after)
         self._events = {n: event for n, event in self._events.items() if n > after}
         async with self._changed:
             if not self._events and not self._num_missing:

@@ -1,0 +1,116 @@
+"""Workers, the leader, the master and all of them are killed for real while they train, and nothing is lost."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+from pathlib import Path
+
+import psutil
+import pytest
+from jobs import Job, write_records
+
+pytest.importorskip("ray")
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+
+RECORDS, VALIDATION = 4_000, 400
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("elastic")
+    write_records(root / "train", RECORDS)
+    write_records(root / "test", VALIDATION, seed=1)
+    return root
+
+
+def start(output: Path, data: Path, *flags: str) -> Job:
+    return Job(
+        output,
+        "--model_def=net.custom_model",
+        f"--training_data={data / 'train'}",
+        f"--validation_data={data / 'test'}",
+        "--minibatch_size=16",
+        "--worker_timeout=3",
+        "--seed=5",
+        *flags,
+    )
+
+
+def test_training_goes_on_whoever_is_lost(tmp_path: Path, data: Path) -> None:
+    job = start(
+        tmp_path / "run", data, "--num_workers=3", "--num_epochs=500", "--checkpoint_steps=20"
+    )
+    chance = random.Random()
+    try:
+        job.wait_for_workers(3)
+        for hurt in (one_worker, the_leader, one_that_hangs, the_master, all_but_one, everybody):
+            job.wait_for_steps(chance.randrange(5, 50))
+            hurt(job)
+            job.wait_for_steps(5)
+            job.wait_for_workers(3)
+        job.wait_for_steps(5)
+        job.process.send_signal(signal.SIGINT)
+        job.end(130)
+    finally:
+        job.process.kill()
+    job.check_replicas()
+    done = job.check_audits(RECORDS)
+    lost = [event["reason"] for event in job.events("worker_lost")]
+    assert len(lost) == 8 and lost.count("it does not answer") == 1
+    assert all(event.get("redone", 0) <= 1 for event in job.events("group_formed"))
+    (end,) = job.events("run_ended")
+    assert end["status"] == "interrupted"
+    logs = sorted(path.name for path in (tmp_path / "run" / "logs").iterdir())
+    assert {f"worker-{number}.log" for number in range(11)} <= set(logs)
+    go_on_with_one_worker(tmp_path / "run", data, end["step"], done + 1)
+
+
+def go_on_with_one_worker(output: Path, data: Path, step: int, epochs: int) -> None:
+    job = start(output, data, "--resume", "--num_workers=1", f"--num_epochs={epochs}")
+    try:
+        job.end()
+    finally:
+        job.process.kill()
+    assert job.events("run_started")[-1]["step"] == step
+    assert job.check_audits(RECORDS) == epochs
+    assert job.events("run_ended")[-1]["status"] == "completed"
+    *_, evaluation = job.events("evaluation")
+    assert evaluation["examples"] == VALIDATION and evaluation["metrics"]["accuracy"] > 0.7
+
+
+def one_worker(job: Job) -> None:
+    job.kill([random.choice(list(job.workers)[1:])])
+
+
+def the_leader(job: Job) -> None:
+    job.kill(list(job.workers)[:1])
+
+
+def one_that_hangs(job: Job) -> None:
+    name = list(job.workers)[1]
+    process = psutil.Process(job.workers[name])
+    process.suspend()
+    job.wait_until(lambda: name not in job.workers, "the one that hangs is expelled")
+    if process.is_running():
+        os.kill(process.pid, signal.SIGCONT)  # it comes back late, and is turned away
+
+
+def the_master(job: Job) -> None:
+    job.master.kill()
+    job.wait_until(lambda: job.events("master_restarted"), "the master is back")
+
+
+def all_but_one(job: Job) -> None:
+    job.kill(list(job.workers)[1:])
+
+
+def everybody(job: Job) -> None:
+    """Nobody has the state any more: it is that of the last checkpoint."""
+    assert job.check_replicas() > 50
+    saved = job.events("checkpoint")[-1]["step"]
+    job.kill(list(job.workers))
+    job.wait_until(lambda: len(job.events("run_started")) == 2, "a second start")
+    assert job.events("run_started")[-1]["step"] >= saved
+    job.forget_digests()
