@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from pathlib import Path
@@ -12,6 +13,8 @@ import pytest
 
 import elasticdl
 from elasticdl.errors import NonFiniteLoss
+from elasticdl.runtime.elastic.master import Master
+from elasticdl.runtime.elastic.membership import NOTHING, Member
 
 from .blocks import ROOT
 
@@ -20,6 +23,7 @@ PAGE = (ROOT / "docs" / "reference" / "events.md").read_text(encoding="utf-8")
 
 OF_ANY_RUN = "## The events"
 OF_EXPERIMENTS = "## The events of an experiment"
+OF_WORKERS = "## The events of many workers"
 
 
 def section(heading: str) -> str:
@@ -77,7 +81,25 @@ def test_events_of_runs_are_those_of_the_page() -> None:
     }
 
 
-@pytest.mark.parametrize("heading", [OF_ANY_RUN, OF_EXPERIMENTS])
+def test_events_of_a_master_are_those_of_the_page() -> None:
+    async def job() -> dict[int, dict[str, Any]]:
+        master = Master("master.jsonl", (1, 2), 1, 30.0)
+        await master.start(0)
+        await master.arrive(Member(0, "127.0.0.1:1", 11, "here"), 0, NOTHING, True, False)
+        await master.scale(1, 4)
+        await master.lost(0, "its process was killed")
+        back = Master("master.jsonl", (1, 2), 1, 30.0)
+        found: dict[int, dict[str, Any]] = (await back.watch(0))["events"]
+        for one in (master, back):  # what the end of its process does
+            one._journal._file.close()
+        return found
+
+    told = fields_of(list(asyncio.run(job()).values()))
+    assert told.keys() == {"worker_joined", "scaled", "worker_lost", "master_restarted"}
+    assert told.items() <= documented(OF_WORKERS).items()
+
+
+@pytest.mark.parametrize("heading", [OF_ANY_RUN, OF_EXPERIMENTS, OF_WORKERS])
 def test_examples_of_the_page_have_the_fields_of_its_tables(heading: str) -> None:
     assert documented(heading)
     assert fields_of(examples(heading)) == documented(heading)
