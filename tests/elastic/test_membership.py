@@ -290,10 +290,6 @@ def test_a_newcomer_that_is_lost_while_it_waits_is_forgotten() -> None:
     assert job.membership.newcomers == []
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="a view that leaves a newcomer waiting forgets since when: its patience never ends",
-)
 def test_patience_is_counted_anew_for_a_newcomer_that_was_left_waiting() -> None:
     job = Job(1, 3, first=3)
     job.train(0, 1, 2)
@@ -309,10 +305,6 @@ def test_patience_is_counted_anew_for_a_newcomer_that_was_left_waiting() -> None
     assert job.formed().indices == {3}
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="lost() does not forget since when somebody waits: patience counts from who is gone",
-)
 def test_patience_does_not_count_from_those_that_are_lost() -> None:
     job = Job(1, 2, first=2)
     job.start(0)
@@ -369,10 +361,6 @@ def test_scaling_down_keeps_who_is_furthest() -> None:
     assert (view.indices, view.truth, view.behind) == ({1, 2}, 2, {1: False})
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="form() cuts to the maximum by index before it looks who is furthest: the last turn is lost",
-)
 def test_scaling_down_does_not_send_away_the_only_one_that_has_the_last_turn() -> None:
     job = Job(1, 3)
     job.train(0, 1, 2)
@@ -494,10 +482,6 @@ def test_abort_is_over_with_the_next_view() -> None:
     assert job.beat(0) == Orders()
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="beat() looks at gone members alone: who waits for one that arrived broken waits for ever",
-)
 def test_abort_is_ordered_when_something_failed_for_a_member_that_lives() -> None:
     job = Job(1, 2)
     job.train(0, 1)

@@ -24,6 +24,8 @@ __all__ = ["NOTHING", "Member", "Membership", "Orders", "View"]
 
 NOTHING = -1
 """The version of who has no state yet."""
+TORN_S = 5.0
+"""How long a member may be silent when others have found that something done together has failed."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,8 @@ class _Arrival:
     version: int
     may_admit: bool
     broken: bool
+    since: float
+    """When it came."""
 
 
 class Membership:
@@ -112,7 +116,6 @@ class Membership:
         """Every worker that was started and is not lost, and when it was heard of last (members, and who waits)."""
         self._arrived: dict[int, _Arrival] = {}
         self._leaving: set[int] = set()
-        self._waiting_since: float | None = None
 
     # --- workers ---
 
@@ -135,8 +138,13 @@ class Membership:
         return was_alive
 
     def expire(self, now: float) -> list[int]:
-        """Expel the members, and those who wait, that have said nothing for too long."""
-        silent = [i for i, heard in self._alive.items() if now - heard > self._timeout_s]
+        """Expel the members, and those who wait, that have said nothing for too long.
+
+        When members have found that somebody is gone, who is silent then is most likely the one: the others do not
+        wait for long.
+        """
+        limit = min(self._timeout_s, TORN_S) if self._is_torn else self._timeout_s
+        silent = [i for i, heard in self._alive.items() if now - heard > limit]
         for index in silent:
             self.lost(index)
         return silent
@@ -156,7 +164,7 @@ class Membership:
         is_member = self.view is not None and index in self.view.indices
         if not is_member or index in self._arrived:
             return Orders(stop=self.stops)
-        return Orders(pause=self._wants_change(), abort=bool(self._gone_members), stop=self.stops)
+        return Orders(pause=self._wants_change(), abort=self._is_torn, stop=self.stops)
 
     def arrive(
         self,
@@ -181,9 +189,9 @@ class Membership:
         self._alive[member.index] = now
         is_old = self.view is not None and number < self.view.number
         if not (is_old and self.view is not None and member.index in self.view.indices):
-            self._arrived[member.index] = _Arrival(member, version, may_admit, broken)
-        if self._waiting_since is None:
-            self._waiting_since = now
+            before = self._arrived.get(member.index)
+            since = now if before is None else before.since
+            self._arrived[member.index] = _Arrival(member, version, may_admit, broken, since)
         return True
 
     def form(self, now: float) -> View | None:
@@ -193,6 +201,7 @@ class Membership:
         newcomers = [self._arrived[i] for i in sorted(self._arrived) if i not in members]
         if len(survivors) < len(members) or not self._arrived:
             return None
+        survivors.sort(key=lambda a: -a.version)  # who is furthest stays, however few are wanted
         may_admit = all(arrival.may_admit for arrival in survivors)
         chosen = (survivors + newcomers)[: self.maximum] if may_admit else survivors
         if len(chosen) < (self._wanted(bool(survivors), now) if may_admit else 1):
@@ -202,7 +211,7 @@ class Membership:
 
     def _wanted(self, goes_on: bool, now: float) -> int:
         """With how many a view begins: the first one, and one after all were lost, waits for some."""
-        waited = now - (self._waiting_since if self._waiting_since is not None else now)
+        waited = now - min(arrival.since for arrival in self._arrived.values())
         if self.stops:
             return 1
         if goes_on or waited > self._patience_s:
@@ -231,7 +240,6 @@ class Membership:
             self._arrived.pop(index, None)
             self._alive.pop(index, None)
         self._leaving = set()
-        self._waiting_since = None
         return self.view
 
     # --- what is known ---
