@@ -80,22 +80,31 @@ def predict(model: Any = None, data: Any = None, **flags: Any) -> Result:
 
 def run(config: JobConfig, objects: Mapping[str, Any] | None = None) -> Result:
     """Run a job that was checked already: what the command line calls."""
-    if config.distribution_strategy == "AllreduceStrategy" and config.command == "train":
-        from elasticdl.runtime.elastic import launch
+    given = objects or {}
+    if config.command == "predict":
+        # Who has a result at hand can take predictions from it; a command line cannot.
+        return _predict(config, given, collect=objects is not None)
+    if config.distribution_strategy == "AllreduceStrategy":
+        from elasticdl.runtime.elastic import launch, split
 
-        return launch.train(config, objects or {})
+        return {"train": launch.train, "evaluate": split.evaluate}[config.command](config, given)
     from elasticdl.runtime import local
 
-    if config.command == "predict":
-        from elasticdl.experiments import predicting
-        from elasticdl.runtime.predict import predict as predict_locally
+    return {"train": local.train, "evaluate": local.evaluate}[config.command](config, given)
 
-        if predicting.is_export(config, objects or {}):
-            return predicting.predict(config, collect=objects is not None)
 
-        # Who has a result at hand can take predictions from it; a command line cannot.
-        return predict_locally(config, objects or {}, collect=objects is not None)
-    return {"train": local.train, "evaluate": local.evaluate}[config.command](config, objects or {})
+def _predict(config: JobConfig, objects: Mapping[str, Any], *, collect: bool) -> Result:
+    from elasticdl.experiments import predicting
+
+    if predicting.is_export(config, objects):
+        return predicting.predict(config, collect=collect)
+    if config.distribution_strategy == "AllreduceStrategy":
+        from elasticdl.runtime.elastic import split
+
+        return split.predict(config, objects, collect=collect)
+    from elasticdl.runtime.predict import predict as predict_locally
+
+    return predict_locally(config, objects, collect=collect)
 
 
 def _call(command: str, model: Any, data: Any, flags: dict[str, Any]) -> Result:

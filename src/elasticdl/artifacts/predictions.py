@@ -175,12 +175,27 @@ class Predictions:
         """
         if resume:
             self._check_same(self.read()["job"], json.loads(json.dumps(job)))
+        self.clear(resume=resume)
+        if not resume:
+            self._write_state(job, options)
+
+    def clear(self, *, resume: bool) -> None:
+        """Before several processes `join`, by the one that holds the output: remove what none of them wants."""
+        if resume:
             self._remove_unfinished()
             return
         for child in children(self.parts):
             if child.name.startswith(_OURS):
                 remove(child)
-        self._write_state(job, options)
+
+    def join(self, job: Mapping[str, Any], options: Mapping[str, Any]) -> None:
+        """Begin what was cleared, or go on with what another process has begun. Nothing is removed."""
+        with storage_errors(self._state, doing="read"):
+            begun = self._state.exists()
+        if begun:
+            self._check_same(self.read()["job"], json.loads(json.dumps(job)))
+        else:
+            self._write_state(job, options)
 
     def _remove_unfinished(self) -> None:
         """What processes that died were writing. From afar there is none of it: they write on their own disks."""

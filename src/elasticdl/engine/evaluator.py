@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from elasticdl.data.ledger import Lease, Ledger
@@ -109,20 +108,25 @@ class Evaluator:
         return self._evaluation(sums, total)
 
     def part(
-        self, leases: Sequence[Lease], on_lease: Callable[[Lease], None] = lambda lease: None
+        self,
+        leases: Sequence[Lease],
+        on_lease: Callable[[Lease], None] = lambda lease: None,
+        *,
+        following: Lease | None = None,
     ) -> Part:
         """What these leases contribute to an evaluation, for `merge`, here or in another process.
 
         `on_lease` is called when one is done; what it raises ends the part. The training's metrics, of a model that was
         compiled with some, are afterwards what they were before: replicas that evaluate different leases stay alike.
+        `following` is the lease of the next part, to be read ahead.
         """
         kept: dict[int, list[Any]] = {}
         sums: list[LeaseSum] = []
         with self._metrics_put_back():
             self._reset()
-            for lease, following in zip_longest(leases, leases[1:]):
+            for lease, next_one in zip(leases, [*leases[1:], following], strict=False):
                 each = partial(self._keep, kept.setdefault(lease.number, []))
-                sums.append(self._run(lease, following, each if self._keeps else None))
+                sums.append(self._run(lease, next_one, each if self._keeps else None))
                 on_lease(lease)
             return Part(tuple(sums), take_states(self._metrics), kept if self._keeps else {})
 

@@ -74,6 +74,10 @@ class Predictor:
         self._max_steps = self._steps_in_bytes(element)
         self._step_s: float | None = None
 
+    @property
+    def pipeline(self) -> Leases:
+        return self._pipeline
+
     def predict(self, lease: Lease, following: Lease | None = None) -> Iterator[Block]:
         """The lease's predictions, in as few blocks as fit the limits."""
         import tensorflow as tf

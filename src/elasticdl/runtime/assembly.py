@@ -45,6 +45,7 @@ __all__ = [
     "make_pipeline",
     "make_plan",
     "open_data",
+    "records_per_lease",
     "start_from",
     "started",
 ]
@@ -170,16 +171,25 @@ def make_ledger(
     assert config.seed is not None
     return Ledger(
         source.shards,
-        records_per_lease=config.minibatch_size * _minibatches_per_task(config, source),
+        records_per_lease=records_per_lease(config, source),
         num_epochs=num_epochs,
         seed=config.seed,
         shuffle=shuffle,
     )
 
 
+def records_per_lease(config: JobConfig, source: Source) -> int:
+    """How many records a task has, in `make_ledger`."""
+    return config.minibatch_size * _minibatches_per_task(config, source)
+
+
 def _minibatches_per_task(config: JobConfig, source: Source) -> int:
-    """Workers share an epoch task by task: there must be enough of them, whatever the number of workers."""
-    if config.distribution_strategy == "Local" or "num_minibatches_per_task" in config.given:
+    """Workers share an epoch task by task: there must be enough of them, whatever the number of workers.
+
+    With a global batch all are at one task together, and in Local's order of records.
+    """
+    is_alone = config.distribution_strategy == "Local" or config.global_batch_size is not None
+    if is_alone or "num_minibatches_per_task" in config.given:
         return config.num_minibatches_per_task
     records = sum(shard.num_records for shard in source.shards)
     enough = records // (TASKS_FOR_WORKERS * config.minibatch_size)

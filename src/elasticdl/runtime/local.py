@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from elasticdl.artifacts.checkpoint import Checkpoints
 from elasticdl.artifacts.run_directory import RunDirectory
-from elasticdl.contract.mode import Mode
 from elasticdl.engine.evaluator import Evaluation, Evaluator
-from elasticdl.engine.state import TrainingModel
 from elasticdl.engine.trainer import Trainer
 from elasticdl.engine.work import LeaseWork
 from elasticdl.errors import InvalidValue
 from elasticdl.job.config import JobConfig
 from elasticdl.runtime import assembly, earlier
-from elasticdl.runtime.columns import (
-    open_like_training,
-    telling_what_is_missing,
-    trained_columns,
-)
+from elasticdl.runtime.evaluation import opened_evaluation
 from elasticdl.runtime.interrupt import Interrupt
 from elasticdl.runtime.journal import Journal
 from elasticdl.runtime.next_steps import next_steps
@@ -84,20 +77,8 @@ def train(config: JobConfig, objects: Mapping[str, Any]) -> Result:
 def evaluate(config: JobConfig, objects: Mapping[str, Any]) -> Result:
     """Evaluate a trained model on the validation data."""
     began = time.monotonic()
-    columns = trained_columns(config, with_labels=True)
-    config = earlier.with_zoo(earlier.as_trained(config, objects))
-    config = with_schema(replace(config, seed=config.seed or 0), objects)
-    assembly.check_given(config, objects, "validation_data")
-    with assembly.started(config):
-        spec = assembly.load(config, objects)
-        source = open_like_training(config, spec, "validation_data", objects, columns)
-        with assembly.make_pipeline(config, spec, source, Mode.EVALUATION) as pipeline:
-            with telling_what_is_missing(source, columns):
-                element = assembly.first_minibatch(config, pipeline, source)
-            training = TrainingModel(spec, element, trains=False)
-            assembly.start_from(config, objects, training)
-            evaluator = Evaluator(training, pipeline, lambda: assembly.make_ledger(config, source))
-            evaluation = _evaluate(config, evaluator)
+    with opened_evaluation(config, objects) as opened:
+        evaluation = _evaluate(config, opened.evaluator)
     return Result(
         command="evaluate",
         status="completed",

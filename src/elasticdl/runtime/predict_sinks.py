@@ -93,6 +93,10 @@ class FileSink:
         """Where another process holds the output: one of those that write parts begins it."""
         self._output.files.begin(self._job, self._config.to_json(), resume=self._config.resume)
 
+    def join(self) -> None:
+        """Begin what another process holds and has cleared, or go on with it: can be done again at any time."""
+        self._output.files.join(self._job, self._config.to_json())
+
     def done(self) -> set[int]:
         return self._output.files.done()
 

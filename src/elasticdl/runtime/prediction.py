@@ -36,7 +36,15 @@ from elasticdl.runtime.predict_sinks import FileSink, MemorySink, ProcessorSink,
 from elasticdl.runtime.predict_work import LeaseWork
 from elasticdl.runtime.standard_input import with_schema
 
-__all__ = ["Begun", "Prediction", "Request", "accept", "holding", "opened_prediction"]
+__all__ = [
+    "Begun",
+    "Prediction",
+    "Request",
+    "accept",
+    "check_prediction",
+    "holding",
+    "opened_prediction",
+]
 
 
 @dataclass(frozen=True)
@@ -74,6 +82,11 @@ def accept(config: JobConfig, objects: Mapping[str, Any]) -> Request:
     return Request(config, stamp(files))
 
 
+def check_prediction(request: Request, objects: Mapping[str, Any]) -> None:
+    """Refuse, before TensorFlow is loaded, what the trained model and its data cannot be."""
+    _prepared(request.config, objects)
+
+
 @contextlib.contextmanager
 def holding(request: Request) -> Iterator[Output | None]:
     """The output, held by this process while workers write its parts."""
@@ -84,7 +97,12 @@ def holding(request: Request) -> Iterator[Output | None]:
 
 @contextlib.contextmanager
 def opened_prediction(
-    request: Request, objects: Mapping[str, Any], *, collect: bool = False, worker_id: int = 0
+    request: Request,
+    objects: Mapping[str, Any],
+    *,
+    collect: bool = False,
+    worker_id: int = 0,
+    zoo_copy: str | None = None,
 ) -> Iterator[Prediction]:
     """The model, the data and the sinks of an accepted prediction, in this process.
 
@@ -93,8 +111,10 @@ def opened_prediction(
       objects: real Python objects in the place of the config's names.
       collect: whether predictions that go nowhere else are wanted in memory.
       worker_id: which of the job's workers this is, from 0.
+      zoo_copy: where the files of the request's model zoo are on this machine, if elsewhere.
     """
-    config, columns = _prepared(request.config, objects)
+    zoo = zoo_copy or request.config.model_zoo
+    config, columns = _prepared(replace(request.config, model_zoo=zoo), objects)
     with assembly.started(config):
         _check_weights(config, objects)
         spec = assembly.load(config, objects)
@@ -141,6 +161,9 @@ class Prediction:
 
     @property
     def records_per_lease(self) -> int:
+        if self.output is None:
+            return assembly.records_per_lease(self.config, self.source)
+        # The parts of an output are the same however many workers make them.
         return self.config.minibatch_size * self.config.num_minibatches_per_task
 
     def ledger(self) -> Ledger:
@@ -155,6 +178,13 @@ class Prediction:
         last = self.sinks[-1]
         if isinstance(last, FileSink):
             last.begin_held()
+        return Begun(frozenset(last.done()), tuple(last.faults))
+
+    def join(self) -> Begun:
+        """As `begin`, where the process that holds the output has cleared it: at any time, by any process."""
+        last = self.sinks[-1]
+        if isinstance(last, FileSink):
+            last.join()
         return Begun(frozenset(last.done()), tuple(last.faults))
 
     def run_lease(

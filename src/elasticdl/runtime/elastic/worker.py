@@ -1,4 +1,4 @@
-"""A worker's process: a Ray actor that trains as a member of a group until the job is done."""
+"""A worker's process: a Ray actor that takes part in one job, in a group or with leases of its own."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ import os
 import sys
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from elasticdl.errors import ElasticDLError
 from elasticdl.job.config import JobConfig
+from elasticdl.runtime.elastic.failures import Failure, tell
 from elasticdl.runtime.elastic.membership import Member
+from elasticdl.runtime.prediction import Request
 
-__all__ = ["Assignment", "Failure", "Worker"]
+__all__ = ["Assignment", "Worker"]
 
 
 @dataclass(frozen=True)
@@ -24,26 +26,20 @@ class Assignment:
 
     config: JobConfig
     directory: str
-    """The run's, where all can write."""
+    """The run's, where all can write; or one for logs."""
+    is_temporary: bool
+    """Whether the directory is only for the command's machine, and goes with the job."""
     cwd: str
     """The working directory of the command: where the user's relative paths begin."""
     threads: int
     host: str | None
     """The address to be reached at; None for the node's own."""
-    has_zoo: bool
-    """Whether the process starts in a copy of the model zoo."""
-
-
-@dataclass(frozen=True)
-class Failure:
-    """What a worker raised, to be raised again by the command."""
-
-    worker: str
-    error: BaseException | None
-    """An error of ours; None for one of the user's code, which may be of a class that is only known here."""
-    text: str
-    """The traceback."""
-    summary: str
+    zoo: str | None
+    """The model zoo that the process starts in a copy of."""
+    request: Request | None = None
+    """Of a prediction."""
+    collect: bool = False
+    """Whether predictions that go nowhere else are wanted in memory."""
 
 
 class Worker:
@@ -52,34 +48,63 @@ class Worker:
     def __init__(self, index: int) -> None:
         self._index = index
 
-    def run(self, master: Any, assignment: Assignment, objects: Mapping[str, Any]) -> Any:
-        """Train to the end: returns what came of it, or a `Failure`."""
+    def run(self, control: Any, assignment: Assignment, objects: list[Any]) -> Any:
+        """Take part to the end: returns what came of it, or a `Failure`.
+
+        Args:
+          control: the master of a training, the dispatcher of an evaluation or a prediction.
+          objects: a reference to real Python objects in the place of the config's names.
+        """
         from elasticdl.runtime.elastic.member import Left
 
         name = f"worker-{self._index}"
+        paths = {os.getcwd(): assignment.zoo} if assignment.zoo else {}
         try:
             config = _prepare_process(name, assignment)
-            return self._train(master, assignment, config, objects)
+            if config.command == "train":
+                return self._train(control, assignment, config, objects)
+            told = partial(tell, name, paths=paths)
+            return self._share(control, replace(assignment, config=config), objects, told)
         except Left:
             return None
         except BaseException as error:
             traceback.print_exc()
             sys.stderr.flush()
-            return _failure(name, error)
+            return tell(name, error, paths)
 
     def _train(
-        self, master: Any, assignment: Assignment, config: JobConfig, objects: Mapping[str, Any]
+        self, master: Any, assignment: Assignment, config: JobConfig, objects: list[Any]
     ) -> Any:
         from elasticdl.runtime.elastic.member import RayGroup
         from elasticdl.runtime.elastic.member_training import train
 
-        collective = _load_tensorflow(self._index, assignment)
+        collective = _load_collective(self._index, assignment)
         member = Member(self._index, collective.address, os.getpid(), _node_name())
         group = RayGroup(master, member, collective)
-        return train(config, objects, Path(assignment.directory), group, master)
+        return train(config, _fetched(objects), Path(assignment.directory), group, master)
+
+    def _share(
+        self,
+        dispatcher: Any,
+        assignment: Assignment,
+        objects: list[Any],
+        told: Callable[[BaseException], Failure],
+    ) -> Any:
+        from elasticdl.quiet import load_tensorflow
+        from elasticdl.runtime.elastic.sharing import share
+
+        load_tensorflow(lambda: _divide_threads(assignment.threads))
+        return share(self._index, dispatcher, assignment, _fetched(objects), told)
 
 
-def _load_tensorflow(index: int, assignment: Assignment) -> Any:
+def _fetched(objects: list[Any]) -> Mapping[str, Any]:
+    import ray
+
+    given: Mapping[str, Any] = ray.get(objects[0])
+    return given
+
+
+def _load_collective(index: int, assignment: Assignment) -> Any:
     """TensorFlow with this worker's share of the machine, and its place among TensorFlow's tasks."""
     from elasticdl.quiet import load_tensorflow
     from elasticdl.runtime.elastic.collective import Collective
@@ -96,19 +121,23 @@ def _load_tensorflow(index: int, assignment: Assignment) -> Any:
 
 def _prepare_process(name: str, assignment: Assignment) -> JobConfig:
     """What the process says goes to its log; relative paths are those of the command."""
-    logs = Path(assignment.directory, "logs")
+    if not assignment.is_temporary or os.path.isdir(assignment.directory):
+        _log_to(Path(assignment.directory, "logs"), name)
+    print(f"{time.strftime('%F %T')} {name} is process {os.getpid()}", flush=True)
+    config = assignment.config
+    if assignment.zoo:
+        config = replace(config, model_zoo=os.getcwd())
+    if os.path.isdir(assignment.cwd):
+        os.chdir(assignment.cwd)
+    return config
+
+
+def _log_to(logs: Path, name: str) -> None:
     logs.mkdir(parents=True, exist_ok=True)
     file = os.open(logs / f"{name}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     for number in (1, 2):
         os.dup2(file, number)
     os.close(file)
-    print(f"{time.strftime('%F %T')} {name} is process {os.getpid()}", flush=True)
-    config = assignment.config
-    if assignment.has_zoo:
-        config = replace(config, model_zoo=os.getcwd())
-    if os.path.isdir(assignment.cwd):
-        os.chdir(assignment.cwd)
-    return config
 
 
 def _divide_threads(threads: int) -> None:
@@ -129,12 +158,3 @@ def _node_name() -> str:
     import ray
 
     return str(ray.get_runtime_context().get_node_id())
-
-
-def _failure(name: str, error: BaseException) -> Failure:
-    return Failure(
-        name,
-        error if isinstance(error, ElasticDLError) else None,
-        "".join(traceback.format_exception(error)),
-        f"{type(error).__name__}: {error}",
-    )

@@ -1,0 +1,176 @@
+"""Evaluating and predicting on Ray: a dispatcher of leases, workers, and this process, which watches them."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from elasticdl.contract.git_zoo import fetch_zoo
+from elasticdl.job.config import JobConfig
+from elasticdl.runtime.elastic.cluster import ray_cluster
+from elasticdl.runtime.elastic.dispatch import Dispatcher
+from elasticdl.runtime.elastic.job import Job, assign, controlled, num_cpus
+from elasticdl.runtime.elastic.launch import refuse_debug
+from elasticdl.runtime.elastic.losses import Losses
+from elasticdl.runtime.elastic.zoo_files import zoo_environment
+from elasticdl.runtime.evaluation import check_evaluation
+from elasticdl.runtime.interrupt import Interrupt
+from elasticdl.runtime.predict_end import Outcome, finish, made_result
+from elasticdl.runtime.prediction import accept, check_prediction, holding
+from elasticdl.runtime.result import Result
+from elasticdl.tracking.console import make_progress
+from elasticdl.tracking.events import Events
+
+__all__ = ["evaluate", "predict"]
+
+
+def evaluate(config: JobConfig, objects: Mapping[str, Any]) -> Result:
+    """Evaluate a trained model with workers that may come and go."""
+    began = time.monotonic()
+    refuse_debug(config)
+    check_evaluation(config, objects)
+    with (
+        Interrupt(objects.get("is_cancelled")) as interrupt,
+        _events(config) as emit,
+    ):
+        split = _Split(config, objects, interrupt, emit)
+        outcome = split.run(merges=True)
+    is_whole = outcome["reason"] == "completed"
+    return Result(
+        command="evaluate",
+        status="completed" if is_whole else interrupt.status,
+        metrics=outcome["metrics"] if is_whole else {},
+        seconds=time.monotonic() - began,
+    )
+
+
+def predict(config: JobConfig, objects: Mapping[str, Any], *, collect: bool = False) -> Result:
+    """Predict with a trained model, with workers that may come and go.
+
+    Args:
+      config: the job.
+      objects: real Python objects in the place of the config's names.
+      collect: whether predictions that go nowhere else are returned.
+    """
+    began = time.monotonic()
+    refuse_debug(config)
+    request = accept(config, objects)
+    check_prediction(request, objects)
+    with (
+        Interrupt(objects.get("is_cancelled")) as interrupt,
+        holding(request) as output,
+        _events(config) as emit,
+    ):
+        if output is not None:
+            output.files.clear(resume=request.config.resume)
+        split = _Split(request.config, objects, interrupt, emit)
+        made = split.run(merges=False, request=request, collect=collect)
+        is_whole = made["reason"] == "completed"
+        outcome = Outcome(
+            status="completed" if is_whole else interrupt.status,
+            total=made["total"],
+            records=made["records"],
+            num_parts=made["num_parts"],
+            left_out=sum(split.left_out.values()),
+        )
+        for message in finish(output, outcome):
+            emit("warning", message=message)
+    return made_result(
+        request.config,
+        objects,
+        outcome,
+        output=output,
+        seconds=time.monotonic() - began,
+        predictions=split.predictions(),
+    )
+
+
+@contextlib.contextmanager
+def _events(config: JobConfig) -> Iterator[Callable[..., None]]:
+    events = Events(*make_progress(config.log_level))
+    try:
+        yield events.emit
+    finally:
+        events.close()
+
+
+@dataclass
+class _Split:
+    """A dispatcher and its workers."""
+
+    config: JobConfig
+    objects: Mapping[str, Any]
+    interrupt: Interrupt
+    emit: Callable[..., None]
+    left_out: dict[int, int] = field(default_factory=dict)
+    """By the number of a lease: how many of its records made no prediction."""
+    _collector: Any = None
+
+    def run(self, *, merges: bool, **more: Any) -> dict[str, Any]:
+        """Until all leases are done, or the user wants no more: what came of it."""
+        config = self.config
+        if "max_bad_tasks" in config.given:
+            self.emit("warning", message=_ONLY_TRAINING.format(config.command))
+        with (
+            _zoo(config) as (zoo, environment),
+            tempfile.TemporaryDirectory(prefix="elasticdl-logs-") as logs,
+            ray_cluster(
+                config.ray_address,
+                num_cpus=num_cpus(),
+                runtime_env=environment,
+                log_level=config.log_level,
+            ) as cluster,
+            controlled(
+                cluster, Dispatcher, config.command, config.workers[1], merges
+            ) as dispatcher,
+        ):
+            job = Job(
+                cluster,
+                assign(config, cluster, logs, zoo=zoo, is_temporary=True, **more),
+                self.objects,
+                dispatcher,
+                losses=Losses(
+                    Path(logs, "logs"), config.workers[1], "a task was done", keeps_logs=False
+                ),
+                interrupt=self.interrupt,
+                on_event=self._heard,
+            )
+            return job.run()
+
+    def _heard(self, event: Mapping[str, Any]) -> None:
+        if event["event"] == "result":
+            left_out, blocks = event["result"]
+            self.left_out[event["number"]] = left_out
+            if self._collector is not None:
+                self._collector.add(event["number"], blocks)
+            return
+        if event["event"] == "run_started":
+            self._begin(event.get("about"))
+        self.emit(**{name: value for name, value in event.items() if name != "about"})
+
+    def _begin(self, collector: bytes | None) -> None:
+        """The first worker knows how predictions are structured. A dispatcher that was lost asks again."""
+        if collector is not None and self._collector is None:
+            from ray import cloudpickle
+
+            self._collector = cloudpickle.loads(collector)
+
+    def predictions(self) -> Any:
+        return None if self._collector is None else self._collector.predictions()
+
+
+_ONLY_TRAINING = "--max_bad_tasks has no effect here: it is about training. A task that cannot be read ends '{}'."
+
+
+@contextlib.contextmanager
+def _zoo(config: JobConfig) -> Iterator[tuple[Path | None, dict[str, Any]]]:
+    """The zoo that was named, and what workers need for it. That of a trained model lies with the model."""
+    is_named = config.model_def is not None or config.model_zoo is not None
+    zoo = Path(fetch_zoo(config.model_zoo).directory) if is_named else None
+    with zoo_environment(zoo) as environment:
+        yield zoo, environment
