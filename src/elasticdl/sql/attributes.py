@@ -28,6 +28,9 @@ class TrainOptions:
     """Options of the job, by their names there."""
     num_epochs: int | None = None
     batch_size: int | None = None
+    """Of one worker."""
+    global_batch_size: int | None = None
+    """Of all workers together."""
     seed: int | None = None
     validation_select: Word | None = None
     validation_split: float = 0.1
@@ -66,6 +69,10 @@ _TRAIN = {
     "train.max_steps": "max_step",
     "train.max_step": "max_step",
     "train.num_workers": "num_workers",
+    "train.global_batch_size": "global_batch_size",
+    "train.worker_timeout": "worker_timeout",
+    "train.max_bad_tasks": "max_bad_tasks",
+    "train.ray_address": "ray_address",
     "train.log_every_n_iter": "log_loss_steps",
     "train.verbose": None,
     "validation.select": "select",
@@ -113,7 +120,18 @@ class Attributes:
         given: dict[str, Any] = {"params": {}, "job": {}, "remarks": ()}
         for key, word in self._words.items():
             self._train_one(key, word, given)
+        if given.get("batch_size") and given.get("global_batch_size"):
+            raise self._twice(given)
         return TrainOptions(**given)
+
+    def _twice(self, given: Mapping[str, Any]) -> StatementError:
+        span = self._statement.attribute_spans["train.global_batch_size"]
+        return StatementError(
+            f"A batch_size of {given['batch_size']} and a global_batch_size of {given['global_batch_size']} are both "
+            "given: the first is of one worker, the second of all together. Give one of them.",
+            span.start,
+            span.end,
+        )
 
     def _train_one(self, key: str, word: Word, given: dict[str, Any]) -> None:
         section, _, name = key.rpartition(".")
@@ -131,7 +149,7 @@ class Attributes:
     def _known(self, name: str | None, key: str, word: Word, given: dict[str, Any]) -> None:
         if name is None:
             given["remarks"] += (f"{key} has no effect here.",)
-        elif name in ("num_epochs", "batch_size"):
+        elif name in ("num_epochs", "batch_size", "global_batch_size"):
             given[name] = self._integer(key, minimum=1)
         elif name == "seed":
             given[name] = self._integer(key, minimum=0)

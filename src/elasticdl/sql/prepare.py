@@ -69,7 +69,9 @@ class Prepared:
 
     @property
     def batch_size(self) -> int:
-        return self.options.batch_size or (256 if self.num_rows > LARGE else 64)
+        """Of one worker where WITH says so, else of all together: their number does not change what is learnt."""
+        said = self.options.batch_size or self.options.global_batch_size
+        return said or (256 if self.num_rows > LARGE else 64)
 
     @property
     def num_epochs(self) -> int:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from elasticdl import api
 from elasticdl.artifacts.stored_model import find_trained_model
 from elasticdl.errors import (
+    RunError,
     StatementError,
     Stopped,
     UserError,
@@ -128,7 +129,7 @@ def _config(context: Context, statement: Train, prepared: Prepared, output: str)
                 "training_data": str(prepared.training),
                 "validation_data": str(prepared.validation) if prepared.validation else None,
                 "num_epochs": prepared.num_epochs,
-                "minibatch_size": prepared.batch_size,
+                _batch(prepared): prepared.batch_size,
                 "seed": prepared.seed,
                 "output": output,
                 "job_name": str(statement.into),
@@ -139,7 +140,21 @@ def _config(context: Context, statement: Train, prepared: Prepared, output: str)
         )
     except UserError as error:
         raise in_attributes(statement, error) from error
-    return replace(config, feature_plan=prepared.plan.to_json())
+    return replace(_distributed(config), feature_plan=prepared.plan.to_json())
+
+
+def _batch(prepared: Prepared) -> str:
+    """Whose the size of a batch is: of each worker when WITH says so, else of all together."""
+    options = prepared.options
+    is_shared = options.global_batch_size or "num_workers" in options.job
+    return "global_batch_size" if is_shared and not options.batch_size else "minibatch_size"
+
+
+def _distributed(config: JobConfig) -> JobConfig:
+    """Several workers, or a cluster that is named, mean that the job runs on Ray."""
+    if config.workers == (1, 1) and config.ray_address is None:
+        return replace(config, num_workers=None)
+    return replace(config, distribution_strategy="AllreduceStrategy")
 
 
 def _run(context: Context, statement: Train, prepared: Prepared, version: Version) -> Result:
@@ -151,7 +166,18 @@ def _run(context: Context, statement: Train, prepared: Prepared, version: Versio
     try:
         return api.run(config, {**context.objects, **_stopping(prepared)})
     except UserError as error:
+        if config.ray_address is not None and prepared.training.exists():
+            _explain_out_of_reach(prepared, error)
         raise in_attributes(statement, error) from error
+
+
+def _explain_out_of_reach(prepared: Prepared, error: UserError) -> None:
+    """Workers of a cluster may be on other machines, and the rows are in files of this one."""
+    if str(prepared.training.parent) in str(error):
+        raise RunError(
+            f"A worker cannot read the rows, which were copied to {prepared.training.parent} on this machine. Set "
+            "TMPDIR to a directory that all machines of the cluster see, or leave train.ray_address out."
+        ) from error
 
 
 def _stopping(prepared: Prepared) -> dict[str, Any]:
