@@ -5,15 +5,21 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from elasticdl.artifacts.checkpoint import Checkpoints
 from elasticdl.artifacts.run_directory import RunDirectory
+from elasticdl.data.ledger import Ledger
+from elasticdl.data.pipeline import Leases
+from elasticdl.engine.best import Best
+from elasticdl.engine.callbacks import Callbacks
 from elasticdl.engine.lockstep import LockstepWork
 from elasticdl.engine.shared_evaluator import SharedEvaluator
-from elasticdl.engine.trainer import Trainer
+from elasticdl.engine.state import TrainingModel
+from elasticdl.engine.trainer import Evaluates, Plan, Trainer
 from elasticdl.job.config import JobConfig
 from elasticdl.runtime import assembly, earlier
 from elasticdl.runtime.elastic.member import RayGroup
@@ -21,7 +27,7 @@ from elasticdl.runtime.run import Run, job_name
 from elasticdl.runtime.training import TrainingParts, training_parts
 from elasticdl.storage import children, place, remove
 
-__all__ = ["train"]
+__all__ = ["Member", "MemberParts", "Teller", "train"]
 
 PROGRESS_S = 0.2
 
@@ -29,11 +35,67 @@ PROGRESS_S = 0.2
 def train(
     config: JobConfig, objects: Mapping[str, Any], directory: Path, group: RayGroup, master: Any
 ) -> dict[str, Any]:
-    """Train to the end as one of the group; returns what came of it, the same for every member."""
+    """Train to the end as one of the group; returns what came of it, the same for every member.
+
+    Who stands above this room and trains something else than a job's model gives `objects["member"]`, which has a
+    method of this name that takes the rest.
+    """
+    if "member" in objects:
+        outcome: dict[str, Any] = objects["member"].train(config, directory, group, master)
+        return outcome
     teller = Teller(group, master)
-    with assembly.started(config), training_parts(config, objects) as parts:
-        member = _Member(config, RunDirectory(directory), group, teller, parts)
-        return member.run()
+    with (
+        assembly.started(config),
+        training_parts(config, objects, leads=lambda: group.leads) as parts,
+    ):
+        run_directory = RunDirectory(directory)
+        return Member(config, run_directory, group, teller, _of_job(config, parts, group)).run()
+
+
+@dataclass(frozen=True)
+class MemberParts:
+    """What a member trains.
+
+    Attributes:
+      shared: whether all members take their slices of the same minibatches.
+      evaluator: evaluates with the others, given the work that they do together.
+      records: what an epoch has, for people.
+      finish: after the last step, by who leads: saves what was trained; returns what a user should know of it.
+    """
+
+    training: TrainingModel
+    pipeline: Leases
+    ledger: Ledger
+    element: Any
+    callbacks: Callbacks
+    best: Best | None
+    plan: Plan
+    shared: bool
+    evaluator: Callable[[LockstepWork], Evaluates | None]
+    records: int
+    finish: Callable[[Trainer, RunDirectory], list[str]]
+
+
+def _of_job(config: JobConfig, parts: TrainingParts, group: RayGroup) -> MemberParts:
+    def finish(trainer: Trainer, directory: RunDirectory) -> list[str]:
+        for path in (directory.model, directory.last_model):
+            remove(path)
+        return parts.models.save_end(directory, trainer.progress, parts.best)
+
+    evaluator = parts.evaluator
+    return MemberParts(
+        training=parts.training,
+        pipeline=parts.pipeline,
+        ledger=parts.ledger,
+        element=parts.element,
+        callbacks=parts.callbacks,
+        best=parts.best,
+        plan=assembly.make_plan(config, each_epoch=True),
+        shared=config.global_batch_size is not None,
+        evaluator=lambda work: SharedEvaluator(evaluator, group, work) if evaluator else None,
+        records=parts.ledger.records_per_epoch,
+        finish=finish,
+    )
 
 
 class Teller:
@@ -87,7 +149,7 @@ class _LeaderRun(Run):
         self._writing.wait()
 
 
-class _Member:
+class Member:
     """One member's training, from its first view to the end."""
 
     def __init__(
@@ -96,7 +158,7 @@ class _Member:
         directory: RunDirectory,
         group: RayGroup,
         teller: Teller,
-        parts: TrainingParts,
+        parts: MemberParts,
     ) -> None:
         self._config = config
         self._directory = directory
@@ -111,21 +173,20 @@ class _Member:
             parts.pipeline,
             parts.ledger,
             group,
-            shared=config.global_batch_size is not None,
+            shared=parts.shared,
             max_bad_tasks=config.max_bad_tasks,
             tell=teller.emit,
         )
         interrupt: Any = SimpleNamespace(status="interrupted")
         journal: Any = teller
         self._run = _LeaderRun(config, directory, self._store, interrupt, journal, group=group)
-        evaluator = parts.evaluator
         self._trainer = Trainer(
             parts.training,
             self._work,
-            evaluator=SharedEvaluator(evaluator, group, self._work) if evaluator else None,
+            evaluator=parts.evaluator(self._work),
             callbacks=parts.callbacks,
             checkpointer=self._run,
-            plan=assembly.make_plan(config, each_epoch=True),
+            plan=parts.plan,
             emit=self._run.emit,
             best=parts.best,
             interrupted=lambda: self._work.is_stopped,
@@ -161,7 +222,7 @@ class _Member:
             command="train",
             job=job_name(config),
             model=self._parts.training.spec.name,
-            records=self._parts.ledger.records_per_epoch,
+            records=self._parts.records,
             num_epochs=config.num_epochs,
             step=trainer.progress.step,
             seed=config.seed,
@@ -184,13 +245,12 @@ class _Member:
                 return
 
     def _end(self) -> None:
-        trainer, parts, directory = self._trainer, self._parts, self._directory
+        trainer = self._trainer
         if trainer.stop_reason == "interrupted":
             trainer.save_checkpoint()
             self._run.wait()
             return
         self._run.wait()
-        for path in (directory.model, directory.last_model):
-            remove(path)
-        for message in parts.models.save_end(directory, trainer.progress, parts.best):
+        for message in self._parts.finish(trainer, self._directory):
             self._teller.emit("warning", message=message)
+        self._run.wait()
