@@ -1,0 +1,78 @@
+"""A process with a `Collective` that does what its input says, a line of JSON at a time, and answers so.
+
+python collective_peer.py INDEX
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from typing import Any
+
+from elasticdl.engine.group import GroupBroken
+from elasticdl.runtime.elastic.collective import Collective
+
+
+def main() -> None:
+    collective = Collective(int(sys.argv[1]), "127.0.0.1")
+    peer = Peer(collective)
+    say(address=collective.address, device=collective.device)
+    for line in sys.stdin:
+        request = json.loads(line)
+        do = getattr(peer, request.pop("do"))
+        do(**request)
+
+
+def say(**answer: Any) -> None:
+    print(json.dumps(answer), flush=True)
+
+
+class Peer:
+    def __init__(self, collective: Collective) -> None:
+        import tensorflow as tf
+
+        self._collective = collective
+        self.traced = 0
+
+        def reduce(buffer: Any, keys: Any) -> Any:
+            self.traced += 1
+            return collective.reduce(buffer, keys)
+
+        self._reduce = tf.function(reduce)
+
+    def form(self, number: int, members: dict[str, str]) -> None:
+        self._collective.form(number, {int(index): at for index, at in members.items()})
+        say(formed=number)
+
+    def sum(self, value: float, keys: list[int]) -> None:
+        """In a thread: it may wait for somebody who never comes."""
+        threading.Thread(target=self._sum, args=(value, keys), daemon=True).start()
+
+    def _sum(self, value: float, keys: list[int]) -> None:
+        import tensorflow as tf
+
+        try:
+            with self._collective.guarded(), tf.device(self._collective.device):
+                summed = self._reduce(tf.fill([1000], value), tf.constant(keys, tf.int32))
+                say(sum=float(summed[999]), traced=self.traced)
+        except GroupBroken as error:
+            say(broken=str(error))
+
+    def abort(self, number: int) -> None:
+        self._collective.abort(number, "ordered")
+        say(aborted=number)
+
+    def fail(self) -> None:
+        """An error of the user's own, in a graph that has no fault of the group."""
+        import tensorflow as tf
+
+        try:
+            with self._collective.guarded():
+                tf.debugging.Assert(False, ["the user's own"])
+        except tf.errors.InvalidArgumentError:
+            say(kept=True)
+
+
+if __name__ == "__main__":
+    main()

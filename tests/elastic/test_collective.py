@@ -1,0 +1,184 @@
+"""TensorFlow's collectives between real processes on this machine, whose members change and die."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from select import select
+from typing import Any
+
+import pytest
+
+from elasticdl.runtime.elastic import collective
+from processes import python
+
+PROGRAM = Path(__file__).with_name("collective_peer.py")
+START_S, SOON_S = 120.0, 20.0
+"""Until something must have happened; it takes much less."""
+
+
+class Peer:
+    def __init__(self, index: int) -> None:
+        self.index = index
+        streams: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self._process = python(
+            str(PROGRAM), str(index), stderr=subprocess.DEVNULL, text=True, bufsize=1, **streams
+        )
+
+    def begin(self) -> None:
+        self.address = self.hear(START_S)["address"]
+
+    def tell(self, do: str, **arguments: Any) -> None:
+        self._process.stdin.write(json.dumps({"do": do, **arguments}) + "\n")
+
+    def hear(self, seconds: float = SOON_S) -> dict[str, Any]:
+        stream = self._process.stdout
+        assert select([stream], [], [], seconds)[0], f"peer {self.index} says nothing"
+        line = stream.readline()
+        assert line, f"peer {self.index} has ended"
+        return json.loads(line)
+
+    def is_silent(self) -> bool:
+        return not select([self._process.stdout], [], [], 0)[0]
+
+    def signal(self, number: int) -> None:
+        os.kill(self._process.pid, number)
+
+    def end(self) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+
+Start = Callable[[int], list[Peer]]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    peers: list[Peer] = []
+
+    def start(count: int) -> list[Peer]:
+        new = [Peer(len(peers) + i) for i in range(count)]
+        peers.extend(new)
+        for peer in new:
+            peer.begin()
+        return new
+
+    yield start
+    for peer in peers:
+        peer.end()
+
+
+def form(number: int, peers: list[Peer]) -> None:
+    members = {str(peer.index): peer.address for peer in peers}
+    for peer in peers:
+        peer.tell("form", number=number, members=members)
+    for peer in peers:
+        assert peer.hear() == {"formed": number}
+
+
+def ask(number: int, instance: int, size: int, peers: list[Peer]) -> None:
+    for peer in peers:
+        peer.tell("sum", value=10.0**peer.index, keys=[number, instance, size])
+
+
+def sums(number: int, instance: int, peers: list[Peer]) -> set[float]:
+    ask(number, instance, len(peers), peers)
+    return {peer.hear()["sum"] for peer in peers}
+
+
+def test_members_sum_and_form_again_with_others(start: Start) -> None:
+    a, b = start(2)
+    form(1, [a, b])
+    assert sums(1, 1, [a, b]) == {11.0}
+    assert sums(1, 2, [a, b]) == {11.0}
+    (c,) = start(1)
+    form(2, [a, b, c])
+    assert sums(2, 1, [a, b, c]) == {111.0}
+    form(3, [c, a])
+    assert sums(3, 1, [a, c]) == {101.0}
+    form(4, [c])
+    ask(4, 1, 1, [c])
+    assert c.hear() == {"sum": 100.0, "traced": 1}, "one graph for all memberships"
+    c.tell("fail")
+    assert c.hear() == {"kept": True}, "what the user's graph raises is not the group's"
+
+
+def test_a_peer_that_is_killed_is_noticed_and_the_others_go_on(start: Start) -> None:
+    a, b, c = start(3)
+    form(1, [a, b, c])
+    assert sums(1, 1, [a, b, c]) == {111.0}
+    ask(1, 2, 3, [b, c])
+    a.signal(signal.SIGKILL)  # the group's leader
+    assert "broken" in b.hear() and "broken" in c.hear()
+    form(2, [b, c])
+    assert sums(2, 1, [b, c]) == {110.0}
+
+
+def test_who_waits_for_a_peer_that_hangs_is_freed_by_an_ordered_abort(start: Start) -> None:
+    a, b, c = start(3)
+    form(1, [a, b, c])
+    assert sums(1, 1, [a, b, c]) == {111.0}
+    b.signal(signal.SIGSTOP)
+    ask(1, 2, 3, [a, c])
+    for peer in (a, c):
+        peer.tell("abort", number=0)
+        assert peer.hear() == {"aborted": 0}
+        assert peer.is_silent(), "an abort of another group changes nothing"
+    for peer in (a, c):
+        peer.tell("abort", number=1)
+        answers = [peer.hear(), peer.hear()]
+        assert {"aborted": 1} in answers
+        assert any("broken" in answer for answer in answers)
+    form(2, [a, c])
+    assert sums(2, 1, [a, c]) == {101.0}
+    b.signal(signal.SIGCONT)  # it comes back late, to nobody
+    assert sums(2, 2, [a, c]) == {101.0}
+
+
+# --- what is relied on in TensorFlow ---
+
+
+def test_the_private_interface_is_as_it_was_when_this_was_written(tensorflow: None) -> None:
+    import tensorflow as tf
+    from tensorflow.core.protobuf import cluster_pb2, tensorflow_server_pb2
+    from tensorflow.python.eager import context
+
+    found = context.context()
+    for name, parameters in (
+        ("configure_collective_ops", ["collective_leader"]),
+        ("enable_collective_ops", ["server_def"]),
+        ("abort_collective_ops", ["code", "message"]),
+        ("ensure_initialized", []),
+    ):
+        taken = list(inspect.signature(getattr(found, name)).parameters)
+        assert taken[: len(parameters)] == parameters, name
+    assert set(inspect.signature(tf.raw_ops.CollectiveReduceV2).parameters) >= {
+        "input",
+        "group_size",
+        "group_key",
+        "instance_key",
+        "ordering_token",
+        "merge_op",
+        "final_op",
+        "communication_hint",
+        "timeout_seconds",
+    }
+    cluster = cluster_pb2.ClusterDef()
+    cluster.job.add(name="worker").tasks[7] = "127.0.0.1:1"
+    server = tensorflow_server_pb2.ServerDef(
+        cluster=cluster, job_name="worker", task_index=7, protocol="grpc", port=1
+    )
+    server.default_session_config.experimental.collective_group_leader = "leader"
+    assert tf.errors.UNAVAILABLE == collective._UNAVAILABLE
+
+
+def test_the_installed_tensorflow_is_one_that_this_was_tried_with(tensorflow: None) -> None:
+    import tensorflow as tf
+
+    version = ".".join(tf.__version__.split(".")[:2])
+    assert version in collective.TESTED, "run these tests, then add it to TESTED"
