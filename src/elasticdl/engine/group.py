@@ -34,6 +34,8 @@ class Change:
     """The step that the group stands at."""
     state: State | None
     """What this member has to take over; None when it has it."""
+    is_truth: bool = False
+    """Whether it is this member's state that the others took over."""
 
 
 class Group(Protocol):

@@ -65,7 +65,7 @@ class LockstepWork:
       group: who trains together.
       shared: whether all members work on the same minibatches, each on its slice.
       max_bad_tasks: how many tasks may be left out since they cannot be read.
-      tell: is told what the user should know.
+      tell: is told what the user should know, by one of the members.
       step: takes the steps; made for the model and the group if not given.
     """
 
@@ -105,7 +105,8 @@ class LockstepWork:
         self._active_at: float | None = None
         """When the last turn ended."""
         self._new: dict[str, Any] | None = None
-        """What is to be told of a new membership with its first turn."""
+        """What is to be told of a new membership with its first turn, by the one whose state counted."""
+        self._tells = False
 
     def warm_up(self, element: Any) -> None:
         """Before this process becomes a member: what takes its time at first does so now."""
@@ -245,6 +246,8 @@ class LockstepWork:
             )
         self._bad += 1
         self.ledger.give_up(lease)
+        if self._group.rank:
+            return
         self._tell("bad_task", shard=lease.shard, start=lease.start, end=lease.end, tries=tries)
         self._tell("warning", message=f"Left out, since reading failed: {where}.")
 
@@ -361,13 +364,15 @@ class LockstepWork:
 
     def _went_on(self) -> None:
         now = time.monotonic()
-        if self._new is not None and self._active_at is not None:
+        if self._new is not None and self._active_at is not None and self._tells:
             self._tell("group_formed", **self._new, stall_s=round(now - self._active_at, 3))
         self._active_at, self._new = now, None
 
     def _enter(self, change: Change) -> None:
         self._names = change.names
-        self._new = {"members": list(change.names), "step": change.version}
+        # Who was there before knows how long it took.
+        self._tells = change.is_truth
+        self._new = {"members": list(change.names), "step": change.version, "redone": 0}
         for name in sorted(self.ledger.holders - {*change.names, EVERYBODY}):
             self.ledger.release(name)
         self._assign()

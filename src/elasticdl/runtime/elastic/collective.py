@@ -7,8 +7,8 @@ This is the one file that knows TensorFlow's private interface to them. What it 
   done so nobody may run a collective.
 - `CollectiveReduceV2` takes the group's key and size as tensors, so a graph is traced once for all memberships.
 - A peer whose process is gone is noticed by its closed connection. For one that hangs, `abort_collective_ops` from
-  another thread lets the waiting call fail at once. TensorFlow's own time-out must never fire: after it, forming a
-  group anew can hang or crash the process.
+  another thread lets the waiting call fail at once. TensorFlow's own time-out is left out: once it has fired, forming
+  a group anew can hang or crash the process.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ __all__ = ["Collective"]
 TESTED = ("2.20", "2.21")
 """The versions of TensorFlow that this was tried with."""
 
-_NEVER_S = 36_000.0
+_NEVER_S = 0.0
+"""Any other value makes TensorFlow start a thread for each collective, which sleeps until then: a leak of threads."""
 _JOB = "worker"
 _UNAVAILABLE = 14
 

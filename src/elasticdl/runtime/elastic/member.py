@@ -165,7 +165,7 @@ class RayGroup:
                 state = ray.get(states[view.behind[self._member.index]][0])
             except ray.exceptions.RayError as error:
                 raise GroupBroken("The state was lost on its way.") from error
-        return Change(self.names, version, state)
+        return Change(self.names, version, state, mine)
 
     def _ask(self, method: Any, *arguments: Any) -> Any:
         import ray
