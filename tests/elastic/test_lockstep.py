@@ -224,8 +224,8 @@ def test_tasks_that_nobody_can_read_are_left_out_and_named(workers: int, shared:
     audits = job.ended[0].audits.values()
     assert [len(audit.bad) for audit in audits] == [2, 2]
     assert all(audit.skipped > 0 for audit in audits)
-    told = [fields for event, fields in job.ended[0].told if event == "bad_task"]
-    assert len(told) == 4
+    told = [fields for ended in job.ended for event, fields in ended.told if event == "bad_task"]
+    assert len(told) == 4, "by one of them"
 
 
 def test_more_bad_tasks_than_allowed_stop_the_training() -> None:
@@ -240,10 +240,6 @@ def test_a_task_that_one_member_cannot_read_is_done_by_another(record: int) -> N
     assert not any(audit.bad for audit in job.ended[0].audits.values())
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="who could read what another could not keeps it in hand after it was given up, and counts the turn",
-)
 def test_a_shared_task_that_one_member_cannot_read_is_left_out_by_all() -> None:
     data = Data(records_per_lease=12, poisoned={4: frozenset({"worker-1"})})
     job = Job(data, shared=True, max_bad_tasks=2).run()

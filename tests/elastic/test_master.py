@@ -91,7 +91,6 @@ def test_a_cut_line_at_the_end_of_the_journal_is_left_out(make: Make, tmp_path: 
     asyncio.run(run())
 
 
-@pytest.mark.xfail(strict=True, reason="stop() writes nothing down: the job goes on")
 def test_a_master_that_comes_back_remembers_that_the_job_stops(make: Make) -> None:
     async def run() -> None:
         master = make()
@@ -103,7 +102,6 @@ def test_a_master_that_comes_back_remembers_that_the_job_stops(make: Make) -> No
     asyncio.run(run())
 
 
-@pytest.mark.xfail(strict=True, reason="scale() writes nothing down before the next change")
 def test_a_master_that_comes_back_remembers_the_scale(make: Make) -> None:
     async def run() -> None:
         master = make()
@@ -115,11 +113,6 @@ def test_a_master_that_comes_back_remembers_the_scale(make: Make) -> None:
     asyncio.run(run())
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=TimeoutError,
-    reason="what is not plain is lost with the master: who did not get it waits for ever for who did",
-)
 def test_nobody_waits_for_a_meeting_that_only_some_have_heard_of(make: Make) -> None:
     """The answer reached member 0, which went on; the master was lost before member 1 had it."""
 

@@ -144,7 +144,7 @@ class LockstepWork:
             except GroupBroken:
                 self._broken = True
                 break
-            said += [turn] if turn.examples else []
+            said += [turn] if self._counts(turn) else []
             if turn.stop or turn.pause or not turn.is_finite:
                 self.is_stopped |= turn.stop
                 self._pausing |= turn.pause
@@ -197,6 +197,8 @@ class LockstepWork:
         self._last = said
         self._went_on()
         mine = said.slots[self._rank]
+        if self._shared and FAILED in said.slots:
+            mine = FAILED if self._hand else IDLE  # what one cannot read is left by all
         failed = self._hand.failure if self._hand else None
         if mine == APPLIED and self._hand is not None and self._hand.failure is None:
             self._hand.minibatch, self._hand.following = self._hand.following, None

@@ -53,7 +53,9 @@ class Master:
 
     def _comes_back(self) -> None:
         """Go on where a master that was lost has been."""
-        snapshot, self._events, self._complete = self._journal.read()
+        snapshot, self._events, meetings = self._journal.read()
+        self._complete = {key: given[0] for key, given in meetings.items() if given}
+        self._forgotten = meetings.keys() - self._complete.keys()
         # Some were fetched that the journal does not have: what is new gets numbers above all that can be.
         self._last = (max(self._events, default=0) // A_LIFE + 1) * A_LIFE
         self._told = {(e["of"], e["seq"]) for e in self._events.values() if "of" in e}
@@ -101,11 +103,13 @@ class Master:
     async def stop(self) -> None:
         """The job is to stop at the next step, with a checkpoint."""
         self._membership.stops = True
+        self._note()
         await self._change()
 
     async def scale(self, minimum: int, maximum: int) -> None:
         before = f"{self._membership.minimum}:{self._membership.maximum}"
         self._membership.scale(minimum, maximum)
+        self._note()
         self._emit("scaled", num_workers=f"{minimum}:{maximum}", before=before)
         await self._change()
 
@@ -143,7 +147,7 @@ class Master:
         """What all members of a view give, by rank, as soon as all have; None when the view has ended.
 
         Either all of them get it or, when one is lost before, none does. What is plain stays known when the master
-        is lost; of the rest some may then get it and others not.
+        is lost; of the rest some may then have got it, and the others are told that the view has ended.
         """
         view, meeting = self._membership.view, self._meetings.setdefault((number, key), {})
         meeting[index] = payload
@@ -152,7 +156,11 @@ class Master:
             await self._change()
         async with self._changed:
             while (number, key) not in self._complete:
-                if self._membership.view is not view or self._is_over(number):
+                if (
+                    (number, key) in self._forgotten
+                    or self._membership.view is not view
+                    or self._is_over(number)
+                ):
                     return None
                 await self._wait(5.0)
         return self._complete[number, key]
@@ -167,6 +175,8 @@ class Master:
         self._complete[key] = given
         if all(one is None or isinstance(one, bool | int | str) for one in given):
             self._journal.write({"meeting": [*key, given]})
+        else:
+            self._journal.write({"meeting": [*key]})
         for old in sorted(self._complete)[:-MEETINGS_KEPT]:
             del self._complete[old]
             self._meetings.pop(old, None)
@@ -253,7 +263,7 @@ class _Journal:
                 if "event" in entry:
                     events[entry["n"]] = entry["event"]
                 if "meeting" in entry:
-                    number, key, given = entry["meeting"]
+                    number, key, *given = entry["meeting"]
                     meetings[number, key] = given
         self._file = self._path.open("a", encoding="utf-8")
         return membership, events, meetings

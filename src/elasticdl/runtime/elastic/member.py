@@ -102,6 +102,7 @@ class RayGroup:
         self._meeting += 1
         met = self._ask(self._master.meet, self._member.index, self.number, self._meeting, payload)
         if met is None:
+            self._was_broken = True
             raise GroupBroken("The group has changed.")
         return list(met)
 
