@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -64,7 +65,7 @@ class Job:
         self._assignment = assignment
         given = {name: value for name, value in objects.items() if name not in OF_THE_DRIVER}
         # In a list Ray leaves it alone: a worker unpacks it when it has TensorFlow as it wants it.
-        self._objects = [ray.put(given)]
+        self._objects = [_put(given)]
         self._actor = ray.remote(
             max_restarts=0,
             max_concurrency=2,
@@ -182,6 +183,14 @@ class Job:
         while (news := ray.get(self._control.watch.remote(self._seen)))["events"]:
             self._heard({**news, "missing": 0})
         return outcome
+
+
+def _put(objects: Mapping[str, Any]) -> Any:
+    import ray
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # Keras, of NumPy, when it saves itself
+        return ray.put(objects)
 
 
 @contextlib.contextmanager
