@@ -22,6 +22,7 @@ BENCHMARKS = (
     "checkpoint",
     "read",
     "ledger",
+    "elastic_simulation",
     "elastic",
     "memory",
     "startup",
