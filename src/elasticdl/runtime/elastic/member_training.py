@@ -175,7 +175,7 @@ class Member:
             group,
             shared=parts.shared,
             max_bad_tasks=config.max_bad_tasks,
-            tell=teller.emit,
+            tell=teller.tell,
         )
         interrupt: Any = SimpleNamespace(status="interrupted")
         journal: Any = teller
