@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -82,6 +83,9 @@ class Job:
         self._next = 0
         self._seen = 0
         self._members: list[int] = []
+        self._node = ray.get_runtime_context().get_node_id()
+        self._pids: dict[str, int] = {}
+        """Of the workers on this node."""
         self._echo: tuple[float, Failure] | None = None
         self._stopping = False
 
@@ -119,11 +123,27 @@ class Job:
         for number, event in news["events"].items():
             self._seen = max(self._seen, int(number))
             self._losses.went_on(event.get("step", event.get("records")))
+            if event["event"] == "worker_joined" and event["node"] == self._node:
+                self._pids[event["worker"]] = event["pid"]
             self._on_event(event)
+            if event["event"] == "worker_lost":
+                self._end_process(event["worker"])
         self._members = news["members"]
         missing = news.get("missing", news.get("wanted", 0) - len(self._runs))
         for _ in range(missing):
             self._start()
+
+    def _end_process(self, name: str) -> None:
+        """Of a worker that was expelled since it does not answer: a process that is stopped is not, for Ray."""
+        import ray
+
+        index = int(name.rpartition("-")[2])
+        if index not in self._workers:
+            return
+        ray.kill(self._workers[index])
+        if name in self._pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._pids[name], signal.SIGKILL)
 
     def _start(self) -> None:
         import ray
@@ -204,6 +224,7 @@ def controlled(cluster: Cluster, kind: type, *arguments: Any) -> Iterator[Any]:
         max_task_retries=-1,
         max_concurrency=CONTROL_CALLS,
         **environment_of(cluster),
+        **_here(),
     )(kind)
     control = actor.remote(*arguments)
     try:
@@ -223,13 +244,13 @@ def assign(
     **more: Any,
 ) -> Assignment:
     """What the workers of a job have to know, from where the command runs."""
-    cpus = _resources(config, cluster)["num_cpus"]
+    cpus = _resources(config, cluster)["num_cpus"] or _wanted(config).get("cpu")
     return Assignment(
         config=config,
         directory=directory,
         is_temporary=is_temporary,
         cwd=os.getcwd(),
-        threads=int(cpus) if cpus else max(1, num_cpus() // config.workers[1]),
+        threads=max(1, int(cpus or num_cpus() // config.workers[1])),
         host="127.0.0.1" if cluster.is_own else None,
         zoo=None if zoo is None else str(zoo),
         **more,
@@ -248,11 +269,25 @@ def _resources(config: JobConfig, cluster: Cluster) -> dict[str, Any]:
     """What Ray sets aside for a worker. In a Ray of the job's own there is nobody to share with."""
     if cluster.is_own:
         return {"num_cpus": 0}
-    wanted = parse_resources("worker_resource_request", config.worker_resource_request or "")
-    share = int(sum(cpus for _, cpus in cluster.nodes()) // config.workers[1])
+    wanted = _wanted(config)
+    cpus = [cpus for _, cpus in cluster.nodes()]
+    share = int(min(max(cpus), sum(cpus) // config.workers[1]))
     resources: dict[str, Any] = {"num_cpus": wanted.get("cpu") or max(1, share)}
     if "memory" in wanted:
         resources["memory"] = wanted["memory"]
     if "gpu" in wanted:
         resources["num_gpus"] = wanted["gpu"]
     return resources
+
+
+def _wanted(config: JobConfig) -> dict[str, float]:
+    return parse_resources("worker_resource_request", config.worker_resource_request or "")
+
+
+def _here() -> dict[str, Any]:
+    """On the node of this process, if it has one: a control must not be lost with a worker's."""
+    import ray
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    node = ray.get_runtime_context().get_node_id()
+    return {"scheduling_strategy": NodeAffinitySchedulingStrategy(node, soft=True)}
