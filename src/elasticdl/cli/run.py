@@ -92,6 +92,26 @@ class _RunCommand(click.Command):
 @click.option("--fast_dev_run", is_flag=True, help="Go through everything with two batches.")
 @click.option("--overwrite", is_flag=True, help="Start anew: remove what the run wrote before.")
 @click.option(
+    "--num_workers",
+    metavar="N|MIN:MAX",
+    help="Processes that train together, or the least and the most: 2:4.  [default: this one alone]",
+)
+@click.option(
+    "--distribution_strategy",
+    metavar="TEXT",
+    help="Local or AllreduceStrategy.  [default: by --num_workers]",
+)
+@click.option(
+    "--ray_address",
+    metavar="TEXT",
+    help="A Ray cluster: auto, ray://host:port or host:port.  [default: a Ray of the run's own]",
+)
+@click.option(
+    "--worker_timeout",
+    metavar="FLOAT",
+    help="Seconds after which a worker that does not answer is expelled.  [default: 30]",
+)
+@click.option(
     "--log_level",
     metavar=f"[{'|'.join(LEVELS)}]",
     default="INFO",

@@ -6,10 +6,10 @@ from elasticdl.engine.best import Best
 from elasticdl.engine.evaluator import Evaluator
 from elasticdl.engine.explain import describe
 from elasticdl.engine.inputs import split_minibatch
+from elasticdl.experiments.assembled import logged_names
 from elasticdl.experiments.components import Components
 from elasticdl.experiments.evaluation import Points
 from elasticdl.experiments.parts import Parts, check_fits, first_of, one_pass
-from elasticdl.experiments.training import logged_names
 
 __all__ = ["check"]
 

@@ -89,20 +89,23 @@ class Components:
         return chain.make(name, self.data_loader, augment, self.preprocessor, wrapper)
 
 
-def load_components(project: Project, config: RunConfig, data_dir: str | None) -> Components:
+def load_components(
+    project: Project, config: RunConfig, data_dir: str | None, *, source: Path | None = None
+) -> Components:
     """Import the classes that a config names, check them, and construct them.
 
     Args:
       project: where the sources are.
       config: the checked config.
       data_dir: the data, here or at an address; the config's own when None.
+      source: a copy of the sources, to be taken instead.
 
     Raises:
       NotFound, UnknownName: the data, a file or a class that is not there.
       ContractError: methods that are missing, of all classes at once.
       Exception: whatever the user's files and constructors raise.
     """
-    source = project.source_directory(config)
+    source = project.source_directory(config) if source is None else source
     where = _data_place(project, config, data_dir)
     importer = ZooImporter(source)
     with _saying_what_is_below(config):

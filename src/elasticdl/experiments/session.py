@@ -23,6 +23,7 @@ from elasticdl.experiments.exporting import best_of, export
 from elasticdl.experiments.parts import Parts, check_fits, first_of
 from elasticdl.experiments.project import Project
 from elasticdl.experiments.training import Training
+from elasticdl.experiments.workers import Workers
 from elasticdl.reports.drawing import warm_up
 from elasticdl.reports.section import Section
 from elasticdl.reports.write import write_reports
@@ -63,6 +64,7 @@ class Session:
         log_level: str,
         interrupt: Interrupt,
         sender: MlflowSender | None,
+        workers: Workers | None = None,
     ) -> None:
         self.status = "completed"
         self.steps = 0
@@ -77,6 +79,7 @@ class Session:
         self.few = few
         self.log_level = log_level
         self.interrupt = interrupt
+        self.workers = workers
         self._places = places
         self._command = command
         self._overwrite = overwrite
@@ -186,8 +189,8 @@ class Session:
         warm_up()
         training.run(journal)
         self.status = training.status
-        self.steps = training.trainer.progress.step
-        self.history = training.trainer.progress.history
+        self.steps = training.steps
+        self.history = training.history
         self._best, self._model = training.best, training.model
 
     def _export(self, *, anew: bool) -> None:

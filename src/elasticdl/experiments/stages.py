@@ -25,6 +25,7 @@ from elasticdl.experiments.config import load_config
 from elasticdl.experiments.estimator_session import EstimatorSession
 from elasticdl.experiments.project import Project
 from elasticdl.experiments.session import Places, Session
+from elasticdl.experiments.workers import Workers
 from elasticdl.quiet import load_tensorflow
 from elasticdl.runtime.interrupt import Interrupt
 from elasticdl.runtime.result import Result
@@ -52,6 +53,10 @@ class Experiment:
       fast_dev_run: go through everything with two minibatches, in a directory that is thrown away.
       overwrite: begin anew, whatever the run has already.
       log_level: how much is shown while it runs.
+      num_workers: how many processes train, `3` or `"2:4"`; this one alone by default.
+      distribution_strategy: `AllreduceStrategy` to train on Ray with one worker too.
+      ray_address: a Ray cluster: `auto`, `ray://host:port` or `host:port`; a Ray of its own by default.
+      worker_timeout: the seconds after which a worker that does not answer is expelled.
     """
 
     def __init__(
@@ -68,7 +73,18 @@ class Experiment:
         fast_dev_run: bool = False,
         overwrite: bool = False,
         log_level: str = "INFO",
+        num_workers: int | str | None = None,
+        distribution_strategy: str | None = None,
+        ray_address: str | None = None,
+        worker_timeout: float | None = None,
     ) -> None:
+        cluster = {
+            "num_workers": num_workers,
+            "distribution_strategy": distribution_strategy,
+            "ray_address": ray_address,
+            "worker_timeout": worker_timeout,
+        }
+        self._workers = Workers.parse(cluster)
         self.project = Project.open(project_root, run_name, runs_dir)
         self.config = load_config(self.project.config_file, overrides)
         self._data_dir = None if data_dir is None else str(data_dir)
@@ -78,6 +94,7 @@ class Experiment:
             "runs_dir": runs_dir,
             "eval_reports_dir": eval_reports_dir,
             "mlflow_tracking_uri": shown(str(mlflow_tracking_uri)) if mlflow_tracking_uri else None,
+            **cluster,
         }
         uri = str(mlflow_tracking_uri or default_tracking_uri(self.project.root))
         self.places = Places(
@@ -136,6 +153,11 @@ class Experiment:
         began = time.monotonic()
         with self._somewhere() as places, Interrupt() as interrupt, self._sending() as sender:
             components = self._load()
+            if components.is_generic and self._workers is not None:
+                raise InvalidValue(
+                    "Invalid --num_workers: the model is not Keras', and its builder fits it by itself, in one "
+                    "process. Leave it out."
+                )
             make = EstimatorSession if components.is_generic else Session
             session = make(
                 self.project,
@@ -147,6 +169,7 @@ class Experiment:
                 log_level=self._log_level,
                 interrupt=interrupt,
                 sender=sender,
+                workers=self._workers,
             )
             session.go(stages)
         return Result(

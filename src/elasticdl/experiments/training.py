@@ -7,16 +7,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from elasticdl.data.ledger import Ledger
 from elasticdl.engine.best import Best
-from elasticdl.engine.callbacks import Callbacks
-from elasticdl.engine.evaluator import Evaluator
-from elasticdl.engine.trainer import Plan, Trainer
+from elasticdl.engine.trainer import Trainer
 from elasticdl.engine.work import LeaseWork
-from elasticdl.errors import DataError, InvalidValue, UnknownName
+from elasticdl.errors import DataError, InvalidValue
+from elasticdl.experiments.assembled import assemble, never_a_number, plan
 from elasticdl.experiments.config import RunConfig
-from elasticdl.experiments.parts import check_fits, first_of, one_pass
+from elasticdl.experiments.elastic import train_with_workers
 from elasticdl.job.config import JobConfig
+from elasticdl.runtime.elastic.launch import status_of
 from elasticdl.runtime.journal import Journal
 from elasticdl.runtime.run import Run
 from elasticdl.storage import children
@@ -24,7 +23,7 @@ from elasticdl.storage import children
 if TYPE_CHECKING:
     from elasticdl.experiments.session import Session
 
-__all__ = ["Training", "job_of", "logged_names"]
+__all__ = ["Training", "job_of"]
 
 
 ANEW = "begin anew with --overwrite"
@@ -34,63 +33,59 @@ class Training:
     """Put together when it is made, so that faults are found before anything is written; then run once."""
 
     def __init__(self, session: Session) -> None:
-        config, parts = session.config, session.parts
         self._session = session
-        self._epochs = 1 if session.few else config.epochs
+        self._epochs = 1 if session.few else session.config.epochs
+        self._assembled = made = assemble(session.parts, epochs=self._epochs)
+        self.model = made.model
+        self.best: Best | None = made.best
+        """The best epoch; None when only the checkpoints know it."""
         self.status = "failed"
-        self._made = list(parts.spec.callbacks())
-        stream = parts.training
-        self.model = parts.trained_on(first_of(stream), "training")
-        evaluator = Evaluator(self.model, parts.validation, lambda: one_pass(parts.validation))
-        element = first_of(parts.validation)
-        check_fits(self.model, parts.validation)
-        self.best = Best(config.export.metric, config.export.mode, by_epoch=True)
-        self._check_metric(logged_names(evaluator.names(element)))
-        self._ledger = Ledger(
-            [stream.shard],
-            records_per_lease=stream.shard.num_records,
-            num_epochs=self._epochs,
-            seed=config.seed,
-        )
-        self._evaluator = evaluator
-        self._callbacks = Callbacks(self._made, self.model.model, epochs=self._epochs, verbose=0)
-        self.trainer: Trainer
-
-    def _check_metric(self, names: list[str]) -> None:
-        """A callback of the user's own may log what nobody else knows: then the first epoch tells."""
-        own = [c for c in self._made if not type(c).__module__.startswith("keras.")]
-        try:
-            self.best.check(names)
-        except UnknownName:
-            if not own:
-                raise
+        self.steps = 0
+        self.history: dict[str, list[float]] = {}
 
     def run(self, journal: Journal) -> None:
         """Train to the end, or to a checkpoint when asked to stop."""
-        session, job = self._session, self._job()
+        job = self._job()
         if job.resume:
             job = replace(job, num_epochs=self._epochs_to_go_on(job.num_epochs))
+        with _saying_how_to_begin_anew():
+            if self._session.workers is None:
+                self._run_here(job, journal)
+            else:
+                self._run_with_workers(job, journal)
+
+    def _run_here(self, job: JobConfig, journal: Journal) -> None:
+        session, made = self._session, self._assembled
         with Run(job, session.directory, session.store, session.interrupt, journal) as run:
-            self.trainer = Trainer(
+            trainer = Trainer(
                 self.model,
-                LeaseWork(self.model, session.parts.training, self._ledger),
-                evaluator=self._evaluator,
-                callbacks=self._callbacks,
+                LeaseWork(self.model, session.parts.training, made.ledger),
+                evaluator=made.evaluator,
+                callbacks=made.callbacks,
                 checkpointer=run,
-                plan=Plan(checkpoint_each_epoch=True, log_steps=job.log_loss_steps),
+                plan=plan(job.log_loss_steps),
                 emit=run.emit,
-                best=self.best,
+                best=made.best,
                 interrupted=session.interrupt.is_set,
             )
             session.interrupt.listen()
-            with _saying_how_to_begin_anew():
-                run.train(
-                    self.trainer,
-                    self.model,
-                    self._finish,
-                    records=session.parts.training.num_points,
-                )
-            self.status = run.status
+            run.train(
+                trainer,
+                self.model,
+                lambda: self._finish(trainer),
+                records=session.parts.training.num_points,
+            )
+        self.status = run.status
+        self.steps, self.history = trainer.progress.step, trainer.progress.history
+
+    def _run_with_workers(self, job: JobConfig, journal: Journal) -> None:
+        """The workers make all of it anew, each for itself; here it was only seen to be right."""
+        session = self._session
+        outcome, stalls = train_with_workers(session, job, self._epochs, journal)
+        self.status = status_of(outcome, session.interrupt)
+        self.steps, self.history = outcome["steps"], outcome["history"]
+        self.best = None
+        session.facts += stalls.facts
 
     def _epochs_to_go_on(self, wanted: int) -> int:
         """Refuse to go on with what would be another training; no epoch that was begun is cut off."""
@@ -117,15 +112,11 @@ class Training:
             )
         return int(max(done, wanted))
 
-    def _finish(self) -> list[str]:
+    def _finish(self, trainer: Trainer) -> list[str]:
         """What was stopped in the middle of an epoch is saved like the end of one."""
-        if self.trainer.saved_at < self.trainer.progress.step:
-            self.trainer.save_checkpoint()
-        if self.best.value is None:
-            return [
-                f"{self.best.metric} was never a number, so the last epoch is the one to be exported."
-            ]
-        return []
+        if trainer.saved_at < trainer.progress.step:
+            trainer.save_checkpoint()
+        return never_a_number(self._assembled.best)
 
     def _job(self) -> JobConfig:
         session = self._session
@@ -134,6 +125,7 @@ class Training:
             num_epochs=self._epochs,
             log_level=session.log_level,
             resume=bool(children(session.directory.checkpoints)),
+            **(session.workers.options if session.workers is not None else {}),
         )
 
 
@@ -157,8 +149,3 @@ def job_of(config: RunConfig, **more: Any) -> JobConfig:
         "job_name": config.project_name,
     }
     return replace(JobConfig.parse("train", {}), **(known | more))
-
-
-def logged_names(evaluated: list[str]) -> list[str]:
-    """What an epoch logs: the same metrics of the training and of the validation."""
-    return [*evaluated, *(f"val_{name}" for name in evaluated)]

@@ -26,7 +26,7 @@ from elasticdl.runtime.next_steps import next_steps
 from elasticdl.runtime.result import Result
 from elasticdl.storage import is_local, remove
 
-__all__ = ["refuse_debug", "train"]
+__all__ = ["on_ray", "refuse_debug", "status_of", "train"]
 
 
 def train(config: JobConfig, objects: Mapping[str, Any]) -> Result:
@@ -44,24 +44,16 @@ def train(config: JobConfig, objects: Mapping[str, Any]) -> Result:
     ):
         if not config.resume:
             store.clear()
-        remove(directory.master)
         try:
-            with ray_cluster(
-                config.ray_address,
-                num_cpus=num_cpus(),
-                runtime_env=environment,
-                log_level=config.log_level,
-            ) as cluster:
-                training = _Training(config, directory, cluster, journal, interrupt)
-                outcome = training.run(objects, zoo)
+            outcome, stalls = on_ray(
+                config, objects, directory, journal, interrupt, zoo, environment
+            )
         except BaseException as error:
             if not isinstance(error, KeyboardInterrupt):
                 journal.emit("run_ended", status="failed", error=f"{type(error).__name__}: {error}")
             raise
-        reason = outcome["reason"]
-        statuses = {"completed": "completed", "interrupted": interrupt.status}
-        status = statuses.get(reason, "stopped")
-        journal.emit("run_ended", status=status, reason=reason, step=outcome["steps"])
+        status = status_of(outcome, interrupt)
+        journal.emit("run_ended", status=status, reason=outcome["reason"], step=outcome["steps"])
     return Result(
         command="train",
         status=status,
@@ -71,9 +63,41 @@ def train(config: JobConfig, objects: Mapping[str, Any]) -> Result:
         output=directory.path,
         model_path=directory.model if status in ("completed", "stopped") else None,
         seconds=time.monotonic() - began,
-        facts=training.stalls.facts,
+        facts=stalls.facts,
         next_steps=next_steps(config, directory, status),
     )
+
+
+def on_ray(
+    config: JobConfig,
+    objects: Mapping[str, Any],
+    directory: RunDirectory,
+    journal: Journal,
+    interrupt: Interrupt,
+    zoo: Path | None,
+    environment: Mapping[str, Any],
+) -> tuple[dict[str, Any], Stalls]:
+    """The workers of a training, to its end: what came of it, and how often the group changed.
+
+    Args:
+      objects: for the workers, see `member_training.train`.
+      zoo, environment: the directory of the user's code, and Ray's environment with a copy of it.
+    """
+    remove(directory.master)
+    with ray_cluster(
+        config.ray_address,
+        num_cpus=num_cpus(),
+        runtime_env=environment,
+        log_level=config.log_level,
+    ) as cluster:
+        training = _Training(config, directory, cluster, journal, interrupt)
+        return training.run(objects, zoo), training.stalls
+
+
+def status_of(outcome: Mapping[str, Any], interrupt: Interrupt) -> str:
+    """How a training ended, as runs say it."""
+    statuses = {"completed": "completed", "interrupted": interrupt.status}
+    return statuses.get(outcome["reason"], "stopped")
 
 
 def refuse_debug(config: JobConfig) -> None:
