@@ -6,6 +6,7 @@ Every decision depends on a seed and on how many things were done together befor
 from __future__ import annotations
 
 import contextlib
+import copy
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -159,7 +160,8 @@ class MeetingPoint:
         if (
             not self._loading
         ):  # who is ready arrives before anything else happens: schedules can be repeated
-            view = self.membership.form(0.0)
+            founds = not self.membership._live_members
+            view = None if self._ended and founds else self.membership.form(0.0)
             if view is not None:
                 self.views.append(view)
             elif self._nobody_goes_on and not self._ended:
@@ -249,8 +251,8 @@ class MeetingPoint:
         membership = self.membership
         if membership.view is not view:
             return True
-        # Who waits for a sum hears only of members that are gone; who meets at the master, of any that wait.
-        return bool(membership._gone_members) if kind == "sum" else membership.is_broken
+        # Who waits for a sum is told when something is torn; who meets at the master, of any that arrive.
+        return membership._is_torn if kind == "sum" else membership.is_broken
 
 
 class ThreadGroup:
@@ -313,7 +315,8 @@ class ThreadGroup:
 
     def gather(self, payload: Any) -> list[Any]:
         self._meeting += 1
-        return self.point.share("meeting", self, self._meeting, payload)
+        with self.guarded():
+            return self.point.share("meeting", self, self._meeting, payload)
 
     def join(self, found: Callable[[], int], give: Callable[[bool], State]) -> Change:
         return self._arrive(NOTHING, give, True, found)
@@ -345,8 +348,10 @@ class ThreadGroup:
             if view.founds:
                 assert found is not None
                 version = found()
-            given = (version, {whole: give(whole) for whole in set(view.behind.values())})
+            # Copies, as between processes: of what it is now, and for each its own.
+            states = {whole: copy.deepcopy(give(whole)) for whole in set(view.behind.values())}
+            given = (version, states)
         met = self.gather(given)
         version, states = next(one for one in met if one is not None)
         state = states[view.behind[self.index]] if self.index in view.behind else None
-        return Change(self.names, version, state)
+        return Change(self.names, version, copy.deepcopy(state), view.truth == self.index)

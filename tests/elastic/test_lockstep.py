@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from counting import Data, Life, check_alike
+from counting import Data, LedLife, Life, check_alike
 from meeting_point import AFTER, BEFORE, DURING, EXPELLED, Fault, MeetingPoint, ThreadGroup
 
 from elasticdl.engine.lockstep import EchoedFailure
+from elasticdl.engine.trainer import Plan
 from elasticdl.errors import DataError
 from elasticdl.runtime.elastic.membership import Membership
 
@@ -29,14 +30,20 @@ class Job:
         shared: bool = False,
         max_bad_tasks: int = 0,
         seed: int = 0,
+        plan: Plan | None = None,
         **schedule: Any,
     ) -> None:
         self.data = data
+        self.is_led = plan is not None
         self.lives: list[Life] = []
         self.ended: list[Life] = []
 
         def live(group: ThreadGroup) -> None:
-            life = Life(data, group, seed, shared=shared, max_bad_tasks=max_bad_tasks)
+            options: Any = {"shared": shared, "max_bad_tasks": max_bad_tasks}
+            if plan is not None:
+                life: Life = LedLife(data, group, seed, plan, **options)
+            else:
+                life = Life(data, group, seed, **options)
             self.lives.append(life)
             life.run()
             self.ended.append(life)
@@ -254,6 +261,56 @@ def test_preemption_does_not_count_against_a_task() -> None:
     job.check()
 
 
+# --- led by the real trainer ---
+
+
+def check_led(job: Job) -> None:
+    first, *others = job.ended
+    assert isinstance(first, LedLife)
+    for life in others:
+        assert isinstance(life, LedLife)
+        np.testing.assert_array_equal(life.weights.values, first.weights.values)
+        assert life.ledger.replica() == first.ledger.replica()
+        assert vars(life.trainer.progress) == vars(first.trainer.progress)
+        assert life.trainer.stop_reason == first.trainer.stop_reason
+    if first.trainer.stop_reason == "completed":
+        np.testing.assert_array_equal(first.weights.values, job.data.expected())
+        assert first.trainer.progress.metrics == {"applied": float(job.data.expected().sum())}
+    assert first.weights.values.max(initial=0) <= 1
+
+
+OFTEN = Plan(evaluation_steps=2, checkpoint_steps=3)
+RARELY = Plan(evaluation_steps=1, evaluation_throttle_s=3600.0)
+
+
+def lose_one(plan: Plan, lucky: int, turn: int) -> None:
+    fault = Fault(DURING, (2,), frozenset({lucky}))
+    job = Job(PLAIN, plan=plan, sums={turn: fault}).run()
+    check_led(job)
+    assert len(job.ended) == 2
+
+
+@pytest.mark.parametrize("lucky", [0, 1, 2])
+@pytest.mark.parametrize("turn", range(2, 7))
+def test_a_trainer_goes_on_wherever_a_member_is_lost(lucky: int, turn: int) -> None:
+    lose_one(OFTEN, lucky, turn)
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="Trainer asks again whether to evaluate after a call without steps, before the turn that it missed is there",
+)
+@pytest.mark.parametrize("lucky", [0, 1])
+def test_a_trainer_that_evaluates_rarely_goes_on_when_a_member_is_lost(lucky: int) -> None:
+    lose_one(RARELY, lucky, turn=4)
+
+
+@pytest.mark.parametrize("meeting", range(12))
+def test_a_trainer_goes_on_wherever_all_meet_and_a_member_is_lost(meeting: int) -> None:
+    job = Job(PLAIN, plan=OFTEN, meetings={meeting: Fault(BEFORE, (1,))}, joins=(3,)).run()
+    check_led(job)
+
+
 # --- any schedule ---
 
 
@@ -269,10 +326,11 @@ def schedule(seed: int) -> Job:
         left_out=frozenset(r for r in records if chance.random() < chance.choice([0, 0.2, 0.8])),
     )
     workers = chance.randint(1, 5)
+    is_led = bool(records) and len(data.left_out) < len(records) and chance.random() < 0.4
 
     def faults(count: int, moments: tuple[str, ...]) -> dict[int, Fault]:
         return {
-            chance.randrange(40): Fault(
+            chance.randrange(25): Fault(
                 chance.choice(moments),
                 tuple(chance.randrange(8) for _ in range(chance.choice([1, 1, 1, 2, 3]))),
                 frozenset(r for r in range(8) if chance.random() < 0.5),
@@ -286,7 +344,8 @@ def schedule(seed: int) -> Job:
         bounds=(chance.randint(1, workers), workers + chance.randint(0, 2)),
         shared=chance.random() < 0.4,
         seed=seed,
-        sums=faults(chance.randint(0, 6), MOMENTS),
+        plan=chance.choice([OFTEN, Plan(), Plan(evaluation_steps=1)]) if is_led else None,
+        sums=faults(chance.randint(0, 6), (*MOMENTS, DURING)),
         meetings=faults(chance.randint(0, 3), (BEFORE, AFTER)),
         joins=tuple(chance.randrange(40) for _ in range(chance.randint(0, 6))),
         scales={
@@ -302,7 +361,8 @@ def test_every_record_counts_once_whatever_happens(first: int) -> None:
     for seed in range(first, first + 50):
         job = schedule(seed)
         try:
-            job.run().check()
+            job.run()
+            check_led(job) if job.is_led else job.check()
         except BaseException as error:
             error.add_note(f"schedule({seed})")
             raise
