@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import contextlib
 import pickle
+import re
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,11 +18,15 @@ from types import FunctionType, SimpleNamespace, TracebackType
 from typing import Any
 
 from elasticdl.errors import RunError
+from elasticdl.quiet import load_tensorflow
 
 __all__ = ["Failure", "raised", "tell"]
 
 LONGEST = 50
 """Frames and causes beyond that are left out: an endless recursion has thousands."""
+
+
+_ALLOCATING = re.compile(r"(OOM when allocating .*?)( on /job:|\n|$)")
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,8 @@ def tell(worker: str, error: BaseException, paths: Mapping[str, str] | None = No
       worker: who tells.
       paths: directories of this machine, and what they are copies of where the user is.
     """
-    return _tell(worker, _out_of_memory(worker, error) or error, paths or {}, LONGEST)
+    paths = paths or {}
+    return _tell(worker, _out_of_memory(worker, error, paths) or error, paths, LONGEST)
 
 
 def _tell(worker: str, error: BaseException, paths: Mapping[str, str], depth: int) -> Failure:
@@ -75,8 +81,8 @@ def _tell(worker: str, error: BaseException, paths: Mapping[str, str], depth: in
         worker=worker,
         module=type(error).__module__,
         name=type(error).__qualname__,
-        words=str(error),
-        pickled=_pickled(error),
+        words=_renamed(str(error), paths),
+        pickled=_pickled(error, paths),
         frames=tuple(frames[:LONGEST] + frames[LONGEST:][-LONGEST:]),
         notes=tuple(getattr(error, "__notes__", ())),
         translated=_translated(error, paths),
@@ -105,7 +111,7 @@ def raised(failure: Failure) -> BaseException:
     return error.with_traceback(_traceback(failure.frames))
 
 
-def _out_of_memory(worker: str, error: BaseException) -> RunError | None:
+def _out_of_memory(worker: str, error: BaseException, paths: Mapping[str, str]) -> RunError | None:
     """Whatever TensorFlow or Python makes of it, there was no memory left."""
     cause: BaseException | None = error
     for _ in range(LONGEST):
@@ -114,9 +120,11 @@ def _out_of_memory(worker: str, error: BaseException) -> RunError | None:
         words = str(cause)
         exhausted = type(cause).__name__ == "ResourceExhaustedError" and "No space" not in words
         if exhausted or isinstance(cause, MemoryError):
-            said = next(iter(words.splitlines()), "").strip().rstrip(".") or type(cause).__name__
+            found = _ALLOCATING.search(words)
+            said = found[1] if found else type(cause).__name__
             made = RunError(
-                f"Out of memory in {worker}: {said}. Give a smaller --minibatch_size, or fewer workers on a machine."
+                f"Out of memory in {worker}{_place(cause, paths)}: {said}. Give a smaller --minibatch_size, or fewer "
+                "workers on a machine."
             )
             made.__cause__ = error
             return made.with_traceback(error.__traceback__)
@@ -124,14 +132,35 @@ def _out_of_memory(worker: str, error: BaseException) -> RunError | None:
     return None
 
 
-def _pickled(error: BaseException) -> bytes | None:
+def _place(error: BaseException, paths: Mapping[str, str]) -> str:
+    """The last line of the user's zoo, if any."""
+    frames = traceback.extract_tb(error.__traceback__)
+    theirs = [moved for frame in frames if (moved := _moved(frame, paths)) is not frame]
+    return f", at {theirs[-1].filename}:{theirs[-1].lineno}" if theirs else ""
+
+
+def _renamed(text: str, paths: Mapping[str, str]) -> str:
+    for here, there in paths.items():
+        text = text.replace(f"{here}/", f"{there}/")
+    return text
+
+
+def _pickled(error: BaseException, paths: Mapping[str, str]) -> bytes | None:
+    """A copy, which names the files that the user knows."""
     with contextlib.suppress(Exception):
-        return pickle.dumps(error)
+        copy = pickle.loads(pickle.dumps(error))  # noqa: S301 -- made here
+        copy.args = tuple(_renamed(a, paths) if isinstance(a, str) else a for a in copy.args)
+        for name, value in vars(copy).items():
+            if isinstance(value, str):
+                setattr(copy, name, _renamed(value, paths))
+        return pickle.dumps(copy)
     return None
 
 
 def _unpickled(failure: Failure) -> BaseException | None:
     """The exception itself. Of a class of the user's zoo there is none here."""
+    if failure.module.partition(".")[0] in ("keras", "tensorflow"):
+        load_tensorflow()  # which would not be quiet
     with contextlib.suppress(Exception):
         error = pickle.loads(failure.pickled or b"")  # noqa: S301 -- of a worker of this job
         if isinstance(error, BaseException) and str(error) == failure.words:
