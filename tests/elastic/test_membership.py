@@ -6,7 +6,14 @@ import json
 
 import pytest
 
-from elasticdl.runtime.elastic.membership import NOTHING, Member, Membership, Orders, View
+from elasticdl.runtime.elastic.membership import (
+    NOTHING,
+    TORN_S,
+    Member,
+    Membership,
+    Orders,
+    View,
+)
 
 PATIENCE_S, TIMEOUT_S = 30.0, 10.0
 
@@ -415,6 +422,37 @@ def test_who_waits_has_to_beat_as_well() -> None:
     assert job.membership.expire(job.now) == [0]
     job.arrive(1)
     assert job.form() is None
+
+
+def test_who_is_silent_when_something_was_torn_is_not_waited_for_so_long() -> None:
+    job = Job(1, 3)
+    job.train(0, 1, 2)
+    job.now = TORN_S - 1
+    job.arrive(0, 1, 5, broken=True)
+    job.beat(2)
+    assert job.membership.expire(job.now) == []
+    job.now = TORN_S + 1
+    assert TORN_S + 1 < TIMEOUT_S
+    assert job.membership.expire(job.now) == [1]
+    assert job.beat(2).abort
+
+
+def test_who_is_silent_while_all_train_has_the_whole_timeout() -> None:
+    job = Job(1, 3)
+    job.train(0, 1)
+    job.now = TORN_S + 1
+    assert job.membership.expire(job.now) == []
+
+
+def test_who_is_loading_may_be_silent_when_something_was_torn() -> None:
+    job = Job(1, 3)
+    job.train(0, 1)
+    job.start(2)
+    job.membership.lost(1)
+    job.now = TORN_S + 1
+    job.beat(0)
+    assert job.membership.expire(job.now) == []
+    assert job.membership.knows(2)
 
 
 @pytest.mark.parametrize("call_first", ["beat", "arrive"])
