@@ -68,6 +68,10 @@ class Checkpoints:
     def _paths(self) -> list[UPath]:
         return [path for path in children(self._directory) if path.name.startswith("step-")]
 
+    @property
+    def is_empty(self) -> bool:
+        return not self._paths()
+
     def check_empty(self) -> None:
         """Refuse a directory with the checkpoints of another run: a resume would take them for its own."""
         with storage_errors(self._directory, doing="read"):

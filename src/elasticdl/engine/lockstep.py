@@ -350,7 +350,7 @@ class LockstepWork:
         broken = self._broken and may_admit
         if not may_admit:
             self._active_at = time.monotonic()
-        change = self._group.regroup(self._turn, self._give, may_admit=may_admit)
+        change = self._group.regroup(self._turn, self.give, may_admit=may_admit)
         self._broken = self._pausing = False
         missed = None
         redone = int(broken and change.state is None)
@@ -379,7 +379,8 @@ class LockstepWork:
             self.ledger.release(name)
         self._assign()
 
-    def _give(self, whole: bool) -> State:
+    def give(self, whole: bool) -> State:
+        """What others take over: all of it, or only what one needs that missed the last turn."""
         if not whole:
             return State(self._training.save(), self._last)
         tensors, rest = self.whole_state()

@@ -84,6 +84,7 @@ def on_ray(
       zoo, environment: the directory of the user's code, and Ray's environment with a copy of it.
     """
     remove(directory.master)
+    journal.emit("waiting", message="Starting Ray")
     with ray_cluster(
         config.ray_address,
         num_cpus=num_cpus(),

@@ -93,6 +93,7 @@ class Master:
         """A worker is about to be started."""
         self._membership.start(index)
         self._note()
+        self._tell_who_is_ready()
 
     async def lost(self, index: int, reason: str) -> None:
         """A worker's process is gone."""
@@ -131,6 +132,7 @@ class Master:
         membership.arrive(
             member, number, version, time.monotonic(), may_admit=may_admit, broken=broken
         )
+        self._tell_who_is_ready()
         await self._change()
         async with self._changed:
             while not self._is_in(member.index, number):
@@ -223,6 +225,12 @@ class Master:
         for member in view.members:
             if member.index not in known:
                 self._emit("worker_joined", worker=member.name, pid=member.pid, node=member.node)
+
+    def _tell_who_is_ready(self) -> None:
+        wanted = self._membership.waits_for
+        if wanted is not None:
+            ready = min(wanted, len(self._membership.newcomers))
+            self._emit("waiting", message=f"Waiting for workers: {ready} of {wanted} ready")
 
     def _tell_lost(self, index: int, reason: str) -> None:
         self._emit("worker_lost", worker=f"worker-{index}", reason=reason)

@@ -75,6 +75,11 @@ class RayGroup:
         return self._collective.device
 
     @property
+    def remark(self) -> str | None:
+        """What to tell the user of the TensorFlow that is here."""
+        return self._collective.remark
+
+    @property
     def wants_pause(self) -> bool:
         return self._orders.pause
 

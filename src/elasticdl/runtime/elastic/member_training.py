@@ -25,7 +25,7 @@ from elasticdl.runtime import assembly, earlier
 from elasticdl.runtime.elastic.member import RayGroup
 from elasticdl.runtime.run import Run, job_name
 from elasticdl.runtime.training import TrainingParts, training_parts
-from elasticdl.storage import children, place, remove
+from elasticdl.storage import place, remove
 
 __all__ = ["Member", "MemberParts", "Teller", "train"]
 
@@ -195,7 +195,7 @@ class Member:
 
     def run(self) -> dict[str, Any]:
         self._work.warm_up(self._parts.element)
-        change = self._group.join(self._found, self._give)
+        change = self._group.join(self._found, self._work.give)
         if change.state is not None:
             assert change.state.rest is not None
             self._trainer.restore(change.state.tensors, change.state.rest)
@@ -215,7 +215,7 @@ class Member:
     def _found(self) -> int:
         """Nobody has any state: begin, or go on from the last checkpoint."""
         config, trainer = self._config, self._trainer
-        if config.resume or children(self._store._directory):
+        if config.resume or not self._store.is_empty:
             earlier.restore(trainer, self._store, self._directory, config, self._teller.tell)
         self._teller.tell(
             "run_started",
@@ -227,12 +227,16 @@ class Member:
             step=trainer.progress.step,
             seed=config.seed,
         )
-        for message in self._parts.training.warnings:
+        for message in (*self._remarks(), *self._parts.training.warnings):
             self._teller.tell("warning", message=message)
         return trainer.progress.step
 
-    def _give(self, whole: bool) -> Any:
-        return self._work._give(whole)
+    def _remarks(self) -> list[str]:
+        remarks = [] if self._group.remark is None else [self._group.remark]
+        if self._group.number > 1:
+            step = self._trainer.progress.step
+            remarks.append(f"All workers were lost: the training goes on from step {step}.")
+        return remarks
 
     def _by_leader(self, do: Callable[[], None]) -> None:
         """Done once by who leads; when that one is lost in the middle of it, by the next."""

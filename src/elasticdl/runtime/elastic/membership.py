@@ -270,6 +270,11 @@ class Membership:
         return bool(self._gone_members) or any(a is not None and a.broken for a in here)
 
     @property
+    def waits_for(self) -> int | None:
+        """With how many the training begins; None when it goes on already."""
+        return None if self._live_members else min(self._first, self.maximum)
+
+    @property
     def newcomers(self) -> list[int]:
         """Who waits to come in."""
         return [i for i in self._arrived if i not in self._live_members]
