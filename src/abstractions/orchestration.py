@@ -20,7 +20,8 @@ class Orchestrator:
       eval_reports_dir: where the reports on test data go; `<project_root>/eval_reports` by default.
       mlflow_tracking_uri: the MLflow server or database; a database in the project by default.
       **options: those of `elasticdl run` by their names: `runs_dir`, `mlflow`, `overrides`,
-        `fast_dev_run`, `overwrite`, `log_level`.
+        `fast_dev_run`, `overwrite`, `log_level`, `num_workers`, `distribution_strategy`, `ray_address`,
+        `worker_timeout`.
 
     Example:
       >>> Orchestrator("baseline", data_dir="data").run()                      # doctest: +SKIP

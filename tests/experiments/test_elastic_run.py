@@ -99,28 +99,43 @@ def test_workers_give_the_numbers_of_one_process(root: Path, variant: str) -> No
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.usefixtures("one_ray")
-def test_a_killed_worker_is_replaced_by_one_that_reads_up_to_the_others(root: Path) -> None:
-    for name in ("calm", "killed"):
-        write_run(root, name, epochs=150)
-    expected = run(root, "calm", "train")
-    events = root / "runs" / "killed" / "events.jsonl"
-    killer = threading.Thread(target=kill_in_epoch, args=(events, 3))
-    killer.start()
-    result = run(root, "killed", "train", num_workers=2)
-    killer.join()
-    told = read_events(events)
-    assert [e for e in told if e["event"] == "worker_lost"]
-    assert_same(result, expected)
-    audits = [event for event in told if event["event"] == "epoch_audit"]
-    assert len(audits) == 150 and all(audit["examples"] == 56 for audit in audits)
+def test_killed_replaced_stopped_and_gone_on_with_by_one_process(root: Path) -> None:
+    write_run(root, "killed", epochs=100_000)
+    directory = root / "runs" / "killed"
+    fate = threading.Thread(target=kill_and_stop, args=(directory / "events.jsonl",))
+    fate.start()
+    stopped = run(root, "killed", "train", num_workers=2)
+    fate.join()
+    assert stopped.status == "interrupted"
+    told = read_events(directory / "events.jsonl")
+    assert [e["worker"] for e in told if e["event"] == "worker_joined"][2:] == ["worker-2"]
+    audits = [e for e in told if e["event"] == "epoch_audit"]
+    assert all(audit["examples"] == 56 and audit["applied_once"] for audit in audits)
+    epochs = [f"epochs={len(audits) + 2}"]
+    write_run(root, "calm", epochs=100_000)
+    expected = run(root, "calm", "train", overrides=epochs)
+    assert_same(run(root, "killed", "train", overrides=epochs), expected)
 
 
-def kill_in_epoch(events: Path, epoch: int) -> None:
-    """SIGKILL the second worker that joined, when that epoch is done."""
-    while not events.exists() or sum(e["event"] == "epoch" for e in read_events(events)) < epoch:
+def kill_and_stop(events: Path) -> None:
+    """SIGKILL a worker; when another has taken its place for a while, Ctrl-C."""
+    pids = wait_for(events, "worker_joined", 2, "pid")
+    wait_for(events, "epoch", 2, "epoch")
+    os.kill(pids[1], signal.SIGKILL)
+    wait_for(events, "worker_joined", 3, "pid")
+    done = wait_for(events, "epoch", 2, "epoch")
+    wait_for(events, "epoch", len(done) + 3, "epoch")
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def wait_for(events: Path, kind: str, number: int, field: str) -> list[int]:
+    """That field of the events of a kind, as soon as there are so many."""
+    while True:
+        told = read_events(events) if events.exists() else []
+        found = [event[field] for event in told if event["event"] == kind]
+        if len(found) >= number or (told and told[-1]["event"] == "run_ended"):
+            return found
         time.sleep(0.05)
-    joined = [e for e in read_events(events) if e["event"] == "worker_joined"]
-    os.kill(joined[-1]["pid"], signal.SIGKILL)
 
 
 @pytest.mark.slow

@@ -23,6 +23,8 @@ _OURS = (
     "exported",
     "plots",
     "events.jsonl",
+    "job.json",
+    "master.jsonl",
     "report.html",
     "run_id.txt",
     "mlflow.json",

@@ -80,6 +80,12 @@ class TrainingStream(Stream):
         self._given = wanted + self._data.num_batches + 1 - lease.skip
         return self._iterator
 
+    def read_up_to(self, epoch: int) -> None:
+        """Get the work of going on in that epoch, or in a later one, done before it is waited for."""
+        wanted = epoch * (self._data.num_batches + 1)
+        if wanted > self._given:
+            self._replay(wanted)
+
     def _take(self) -> Any:
         hand, self._hand = self._hand, None
         return hand if hand is not None else self._iterator.get_next()

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from elasticdl.artifacts.checkpoint import Checkpoints
 from elasticdl.artifacts.experiment_directory import ExperimentDirectory
 from elasticdl.artifacts.run_directory import RunDirectory
 from elasticdl.engine.evaluator import Evaluation, Evaluator
@@ -105,9 +106,17 @@ class ExperimentMember:
         ) as parts:
             made = assemble(parts, epochs=self.epochs, leads=lambda: bool(group.leads))
             where = ExperimentDirectory(directory)
+            _read_up_to_the_last_checkpoint(parts, where, job)
             member = Member(job, where, group, teller, _parts(job, parts, made, group))
             with _in_its_own_words(parts):
                 return member.run()
+
+
+def _read_up_to_the_last_checkpoint(parts: Parts, directory: RunDirectory, job: JobConfig) -> None:
+    """While the others train: they are there or further, and would wait for all that is left to read."""
+    checkpoint, _ = Checkpoints(directory.checkpoints, keep=job.keep_checkpoint_max).latest()
+    if checkpoint is not None:
+        parts.training.read_up_to(checkpoint.state["ledger"]["epoch"])
 
 
 def _parts(job: JobConfig, parts: Parts, made: Assembled, group: Group) -> MemberParts:
