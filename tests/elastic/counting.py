@@ -257,7 +257,7 @@ class Life:
         return self.weights.save(), {"counts": (self.steps, self.examples), "audits": audits}
 
     def run(self) -> None:
-        change = self.group.join(lambda: self.steps, self.work._give)
+        change = self.group.join(lambda: self.steps, self.work.give)
         if change.state is not None:
             assert change.state.rest is not None
             self.weights.load(change.state.tensors)
@@ -341,7 +341,7 @@ class LedLife(Life):
 
     def run(self) -> None:
         trainer = self.trainer
-        change = self.group.join(lambda: trainer.progress.step, self.work._give)
+        change = self.group.join(lambda: trainer.progress.step, self.work.give)
         if change.state is not None:
             assert change.state.rest is not None
             trainer.restore(change.state.tensors, change.state.rest)
