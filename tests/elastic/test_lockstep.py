@@ -296,10 +296,6 @@ def test_a_trainer_goes_on_wherever_a_member_is_lost(lucky: int, turn: int) -> N
     lose_one(OFTEN, lucky, turn)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="Trainer asks again whether to evaluate after a call without steps, before the turn that it missed is there",
-)
 @pytest.mark.parametrize("lucky", [0, 1])
 def test_a_trainer_that_evaluates_rarely_goes_on_when_a_member_is_lost(lucky: int) -> None:
     lose_one(RARELY, lucky, turn=4)

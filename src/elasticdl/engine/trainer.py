@@ -187,7 +187,8 @@ class Trainer:
             self._training.prepare_save()
         outcome = self._work.run(steps)
         self._record(epoch, outcome)
-        self._pause(epoch)
+        if outcome.steps:  # else what is due at this step was seen to
+            self._pause(epoch)
 
     def _steps_in_one_call(self) -> int:
         """Up to the next thing that must happen between two steps."""
