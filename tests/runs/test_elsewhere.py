@@ -60,3 +60,24 @@ def test_runs_data_and_reports_in_a_bucket(tmp_path: Path, bucket: str) -> None:
     predicted = elasticdl.predict(trained_model=f"{bucket}/runs/one/exported", log_level="ERROR")
     assert predicted.records == TEST
     assert not list((root / "runs" / "one").glob("events*"))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_workers_train_with_runs_and_data_in_a_bucket(tmp_path: Path, bucket: str) -> None:
+    pytest.importorskip("ray")
+    root = write_project(tmp_path / "p", remote=READS_ADDRESSES)
+    write_run(root, data_loader_class="remote.Remote", epochs=2)
+    data = place(f"{bucket}/data/points.npz")
+    data.write_bytes((root / "data" / "points.npz").read_bytes())
+    result = Experiment(
+        root,
+        "one",
+        data_dir=f"{bucket}/data",
+        runs_dir=f"{bucket}/runs",
+        mlflow=False,
+        log_level="ERROR",
+        num_workers=2,
+    ).run()
+    assert result.status == "completed" and result.steps == 14
+    assert set(result.metrics) == {"loss", "accuracy", "ce", "hit"}

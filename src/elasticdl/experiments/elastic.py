@@ -90,7 +90,7 @@ class ExperimentMember:
     epochs: int
     few: bool
 
-    def train(self, job: JobConfig, directory: Path, group: Any, master: Any) -> dict[str, Any]:
+    def train(self, job: JobConfig, directory: str, group: Any, master: Any) -> dict[str, Any]:
         """Train to the end; returns what came of it, the same for every member."""
         assert job.model_zoo is not None, "workers start in a copy of the sources"
         components = load_components(

@@ -6,7 +6,6 @@ import contextlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -33,10 +32,11 @@ PROGRESS_S = 0.2
 
 
 def train(
-    config: JobConfig, objects: Mapping[str, Any], directory: Path, group: RayGroup, master: Any
+    config: JobConfig, objects: Mapping[str, Any], directory: str, group: RayGroup, master: Any
 ) -> dict[str, Any]:
     """Train to the end as one of the group; returns what came of it, the same for every member.
 
+    `directory` is the run's, a path or an address.
     Who stands above this room and trains something else than a job's model gives `objects["member"]`, which has a
     method of this name that takes the rest.
     """

@@ -16,6 +16,7 @@ from elasticdl.job.config import JobConfig
 from elasticdl.runtime.elastic.failures import Failure, tell
 from elasticdl.runtime.elastic.membership import Member
 from elasticdl.runtime.prediction import Request
+from elasticdl.storage import is_local, place
 
 __all__ = ["Assignment", "Worker"]
 
@@ -81,7 +82,7 @@ class Worker:
         collective = _load_collective(self._index, assignment)
         member = Member(self._index, collective.address, os.getpid(), _node_name())
         group = RayGroup(master, member, collective)
-        return train(config, _fetched(objects), Path(assignment.directory), group, master)
+        return train(config, _fetched(objects), assignment.directory, group, master)
 
     def _share(
         self,
@@ -121,7 +122,8 @@ def _load_collective(index: int, assignment: Assignment) -> Any:
 
 def _prepare_process(name: str, assignment: Assignment) -> JobConfig:
     """What the process says goes to its log; relative paths are those of the command."""
-    if not assignment.is_temporary or os.path.isdir(assignment.directory):
+    is_here = os.path.isdir(assignment.directory)
+    if is_here or (not assignment.is_temporary and is_local(place(assignment.directory))):
         _log_to(Path(assignment.directory, "logs"), name)
     print(f"{time.strftime('%F %T')} {name} is process {os.getpid()}", flush=True)
     config = assignment.config
