@@ -160,6 +160,7 @@ class Predictions:
     def holding(self) -> Iterator[None]:
         """No other prediction writes here. What there is stays as it is."""
         with storage_errors(self.parts):
+            is_new = is_local(self.parts) and not self.parts.exists()
             if is_local(self.parts):
                 self.parts.mkdir(parents=True, exist_ok=True)
             self._hold.take()
@@ -167,6 +168,9 @@ class Predictions:
             yield
         finally:
             self._hold.release()
+            if is_new:  # and perhaps nothing was begun
+                with contextlib.suppress(OSError):
+                    self.parts.rmdir()
 
     def begin(self, job: Mapping[str, Any], options: Mapping[str, Any], *, resume: bool) -> None:
         """What an earlier prediction left is kept when it is resumed, else removed.
@@ -175,27 +179,28 @@ class Predictions:
         """
         if resume:
             self._check_same(self.read()["job"], json.loads(json.dumps(job)))
-        self.clear(resume=resume)
-        if not resume:
-            self._write_state(job, options)
-
-    def clear(self, *, resume: bool) -> None:
-        """Before several processes `join`, by the one that holds the output: remove what none of them wants."""
-        if resume:
             self._remove_unfinished()
             return
         for child in children(self.parts):
             if child.name.startswith(_OURS):
                 remove(child)
+        self._write_state(job, options)
 
-    def join(self, job: Mapping[str, Any], options: Mapping[str, Any]) -> None:
-        """Begin what was cleared, or go on with what another process has begun. Nothing is removed."""
-        with storage_errors(self._state, doing="read"):
-            begun = self._state.exists()
-        if begun:
-            self._check_same(self.read()["job"], json.loads(json.dumps(job)))
-        else:
-            self._write_state(job, options)
+    def join(
+        self, job: Mapping[str, Any], options: Mapping[str, Any], *, resume: bool, token: str
+    ) -> None:
+        """As `begin`, for what several processes make: what another one of them has begun stays as it is.
+
+        Args:
+          token: by which those know each other that belong together.
+        """
+        with storage_errors(self._state, doing="look into"):
+            state = self.read() if self._state.exists() else {}
+        if state.get("token") == token:
+            self._check_same(state["job"], json.loads(json.dumps(job)))
+            return
+        self.begin(job, options, resume=resume)
+        self._write_state(job, state["options"] if resume else options, token=token)
 
     def _remove_unfinished(self) -> None:
         """What processes that died were writing. From afar there is none of it: they write on their own disks."""

@@ -93,9 +93,10 @@ class FileSink:
         """Where another process holds the output: one of those that write parts begins it."""
         self._output.files.begin(self._job, self._config.to_json(), resume=self._config.resume)
 
-    def join(self) -> None:
-        """Begin what another process holds and has cleared, or go on with it: can be done again at any time."""
-        self._output.files.join(self._job, self._config.to_json())
+    def join(self, token: str) -> None:
+        """As `begin_held`, at any time, by any of those that have the token."""
+        config = self._config
+        self._output.files.join(self._job, config.to_json(), resume=config.resume, token=token)
 
     def done(self) -> set[int]:
         return self._output.files.done()

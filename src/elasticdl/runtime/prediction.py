@@ -11,8 +11,9 @@ with holding(request) as output:                        # the same process
 from __future__ import annotations
 
 import contextlib
+import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from elasticdl.contract.mode import Mode
@@ -54,10 +55,12 @@ class Request:
     Attributes:
       config: the job, with the options of the prediction that it goes on with.
       stamp: of the data's files, as they were then.
+      token: tells the processes that work on it from those of another one.
     """
 
     config: JobConfig
     stamp: str
+    token: str = field(default_factory=lambda: secrets.token_hex(8))
 
 
 @dataclass(frozen=True)
@@ -180,11 +183,11 @@ class Prediction:
             last.begin_held()
         return Begun(frozenset(last.done()), tuple(last.faults))
 
-    def join(self) -> Begun:
-        """As `begin`, where the process that holds the output has cleared it: at any time, by any process."""
+    def join(self, token: str) -> Begun:
+        """As `begin`, at any time, by any process that has the request's token: what one has begun stays as it is."""
         last = self.sinks[-1]
         if isinstance(last, FileSink):
-            last.join()
+            last.join(token)
         return Begun(frozenset(last.done()), tuple(last.faults))
 
     def run_lease(

@@ -134,8 +134,9 @@ class Dispatcher:
         await self._change()
         return self._summary("interrupted") if self._ledger is None else None
 
-    async def end(self) -> None:
-        """The job is done."""
+    async def end(self) -> dict[str, Any] | None:
+        """The job is done. What came of it, when it was stopped."""
+        return self._summary("interrupted") if self._stopping and not self._outcome else None
 
     # --- the workers ---
 
@@ -227,7 +228,7 @@ class Dispatcher:
         ledger = self._ledger
         if self._failure is not None:
             return Turn("fail", failure=self._failure)
-        if self._stopping:
+        if self._stopping and not self._outcome:
             return Turn("end", outcome=self._summary("interrupted"))
         if ledger is None or worker not in self._entered:
             return Turn("enter")

@@ -202,7 +202,8 @@ class Job:
             ray.wait(members, num_returns=len(members), timeout=ECHO_S)
         while (news := ray.get(self._control.watch.remote(self._seen)))["events"]:
             self._heard({**news, "missing": 0})
-        return outcome
+        late = ray.get(self._control.end.remote())  # what they did until they had heard of the end
+        return outcome if late is None else {**outcome, **late}
 
 
 def _put(objects: Mapping[str, Any]) -> Any:

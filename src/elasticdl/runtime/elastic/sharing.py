@@ -86,7 +86,7 @@ def _predicting(index: int, assignment: Assignment, objects: Mapping[str, Any]) 
         worker_id=index,
         zoo_copy=assignment.config.model_zoo if assignment.zoo else None,
     ) as prediction:
-        yield _Predicting(prediction)
+        yield _Predicting(prediction, assignment.request.token)
 
 
 class _Evaluating:
@@ -123,15 +123,16 @@ class _Evaluating:
 class _Predicting:
     """A lease becomes a part of the output, or blocks of predictions for who collects them."""
 
-    def __init__(self, prediction: Prediction) -> None:
+    def __init__(self, prediction: Prediction, token: str) -> None:
         assert prediction.config.seed is not None
+        self._token = token
         self._prediction = prediction
         self.pipeline = prediction.predictor.pipeline
         shards = tuple(prediction.shards)
         self.facts = Facts(shards, prediction.records_per_lease, prediction.config.seed)
 
     def join(self) -> Begun:
-        return self._prediction.join()
+        return self._prediction.join(self._token)
 
     def about(self) -> Any:
         from ray import cloudpickle

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from elasticdl.contract.git_zoo import fetch_zoo
+from elasticdl.errors import Stopped
 from elasticdl.job.config import JobConfig
 from elasticdl.runtime.elastic.cluster import ray_cluster
 from elasticdl.runtime.elastic.dispatch import Dispatcher
@@ -66,10 +67,10 @@ def predict(config: JobConfig, objects: Mapping[str, Any], *, collect: bool = Fa
         holding(request) as output,
         _events(config) as emit,
     ):
-        if output is not None:
-            output.files.clear(resume=request.config.resume)
         split = _Split(request.config, objects, interrupt, emit)
         made = split.run(merges=False, request=request, collect=collect)
+        if not made["total"]:
+            raise Stopped("It was stopped before a record was predicted.", interrupt.status)
         is_whole = made["reason"] == "completed"
         outcome = Outcome(
             status="completed" if is_whole else interrupt.status,
