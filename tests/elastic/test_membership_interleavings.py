@@ -50,6 +50,13 @@ class Job(RuleBasedStateMachine):
         self.expelled: list[Worker] = []
         self.views: list[View] = []
         self.num_started = self.num_founded = 0
+        if more:  # most of what can go wrong needs a group that trains
+            while self.membership.num_missing:
+                self.start()
+            while self.loading:
+                self.ready(0)
+            if self.is_whole:
+                self.level()
 
     def fresh(self) -> Membership:
         return Membership(
@@ -65,6 +72,8 @@ class Job(RuleBasedStateMachine):
         assert not self.views or view.number > self.views[-1].number
         waiting = {i: w for i, w in self.workers.items() if w.waits}
         assert view.indices <= set(waiting), "somebody is in it who is lost, or did not arrive"
+        old = self.views[-1].indices if self.views else set()
+        assert old & set(self.workers) <= set(waiting), "a member that lives was not waited for"
         members = [waiting[i] for i in sorted(view.indices)]
         assert [m.index for m in view.members] == [w.index for w in members]
         self.check_truth(view, members)
@@ -206,6 +215,15 @@ class Job(RuleBasedStateMachine):
         assert orders.abort >= gone
         if orders.abort or orders.pause or self.membership.is_broken:
             self.arrive(worker, may_admit=may_admit, broken=gone)
+
+    @precondition(lambda self: self.training)
+    @rule(may_admit=st.booleans())
+    def all_regroup(self, may_admit: bool) -> None:
+        for _ in range(len(self.training)):
+            if self.training and self.membership.is_broken:
+                self.regroup(0, may_admit)
+        if self.is_whole:
+            self.level()
 
     @precondition(lambda self: self.waiting)
     @rule(pick=PICK)
