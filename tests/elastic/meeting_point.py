@@ -220,13 +220,11 @@ class MeetingPoint:
             self._counts[kind] += 1
             fault = self._faults[kind].get(count)
             self._shared[where] = _Shared(fault)
-            if kind == "sum":
-                self._schedule(count)
         return self._shared[where]
 
     def _schedule(self, count: int) -> None:
-        if count in self._scales:
-            self.membership.scale(*self._scales[count])
+        for due in [n for n in sorted(self._scales) if n <= count]:
+            self.membership.scale(*self._scales.pop(due))
         if self._stop is not None and count >= self._stop:
             self.membership.stops = True
         while self._joins and self._joins[0] <= count:
@@ -245,6 +243,8 @@ class MeetingPoint:
                 one.without = set(range(len(view.members))) - one.fault.lucky
             for rank in victims:
                 self._lose(view.members[rank].index)
+        if kind == "sum":
+            self._schedule(self._counts["sum"])
         self._changed()
 
     def _cannot_complete(self, kind: str, view: View) -> bool:
