@@ -85,7 +85,7 @@ class Books:
             if not ledger.held_by(name):
                 ledger.lease(name)
         for name in names if self._reads_ahead else ():
-            if len(ledger.held_by(name)) == 1 and ledger.num_waiting >= len(names):
+            if len(ledger.held_by(name)) == 1 and ledger.has_waiting(len(names)):
                 ledger.lease(name)
 
 

@@ -479,7 +479,7 @@ def test_an_expelled_worker_that_comes_back_late_is_turned_away(call_first: str)
 def test_nothing_is_ordered_when_nothing_happens() -> None:
     job = Job(1, 2)
     job.train(0, 1)
-    assert job.beat(0) == Orders()
+    assert job.beat(0) == Orders(number=1)
 
 
 def test_abort_is_ordered_when_a_member_is_gone_and_not_to_who_has_arrived() -> None:
@@ -517,7 +517,7 @@ def test_abort_is_over_with_the_next_view() -> None:
     for index in (0, 1):
         job.arrive(index, 1, 5, broken=True)
     job.formed()
-    assert job.beat(0) == Orders()
+    assert job.beat(0) == Orders(number=2)
 
 
 def test_abort_is_ordered_when_something_failed_for_a_member_that_lives() -> None:
@@ -606,7 +606,7 @@ def test_a_master_that_comes_back_has_the_view() -> None:
     other = job.comes_back()
     assert other.membership.view == view
     assert other.membership.num_missing == 1
-    assert other.beat(0) == Orders()
+    assert other.beat(0) == Orders(number=view.number)
     assert not other.membership.is_broken
     assert other.membership.snapshot() == job.membership.snapshot()
 

@@ -102,10 +102,9 @@ class Ledger:
         """The leases of the open epoch that were given up."""
         return tuple(self._open.bad.values())
 
-    @property
-    def num_waiting(self) -> int:
-        """How many leases of the open epoch nobody holds yet."""
-        return self._open.num_waiting
+    def has_waiting(self, count: int) -> bool:
+        """Whether nobody holds so many leases of the open epoch yet."""
+        return self._open.has_waiting(count)
 
     @property
     def holders(self) -> set[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from elasticdl.data.leases import EpochOrder, Lease
@@ -39,6 +40,11 @@ class OpenEpoch:
         """How many wait. A look at each: for messages, not for every step."""
         fresh = (n for n in range(self._next, len(self.order)) if self._is_fresh(n))
         return len(self.back) + sum(1 for _ in fresh)
+
+    def has_waiting(self, count: int) -> bool:
+        """Whether so many wait."""
+        fresh = (n for n in range(self._next, len(self.order)) if self._is_fresh(n))
+        return len(self.back) + sum(1 for _ in islice(fresh, count)) >= count
 
     @property
     def is_done(self) -> bool:

@@ -267,7 +267,7 @@ class LockstepWork:
             # It failed on everybody who is here.
             self._leave_out(lease, len(self._names), None)
         for holder in holders:
-            if len(self.ledger.held_by(holder)) == 1 and self.ledger.num_waiting >= len(holders):
+            if len(self.ledger.held_by(holder)) == 1 and self.ledger.has_waiting(len(holders)):
                 self.ledger.lease(holder)
 
     # --- what is in hand ---

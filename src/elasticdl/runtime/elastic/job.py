@@ -116,6 +116,8 @@ class Job:
                 self._heard(ray.get(watch))
                 watch = self._control.watch.remote(self._seen)
             outcome = self._obey()
+            if outcome is None and self._stopping and not self._runs:
+                outcome = ray.get(self._control.end.remote())  # nobody is left to stop
             if outcome is not None:
                 return outcome
 

@@ -42,6 +42,8 @@ class Master:
         self._events: dict[int, dict[str, Any]] = {}
         """Those that nobody has fetched yet, by their number."""
         self._last = 0
+        self._step = 0
+        """The last one that was told of."""
         self._told: set[tuple[str, int]] = set()
         """Which events of whom are known: they may be sent twice."""
         self._meetings: dict[tuple[int, int], dict[int, Any]] = {}
@@ -114,9 +116,10 @@ class Master:
         self._emit("scaled", num_workers=f"{minimum}:{maximum}", before=before)
         await self._change()
 
-    async def end(self) -> None:
-        """The training is done: no more workers are wanted."""
+    async def end(self) -> dict[str, Any]:
+        """No more workers are wanted. What came of it, where no worker can say it."""
         self._ended = True
+        return {"reason": "interrupted", "steps": self._step, "history": {}, "metrics": {}}
 
     # --- the workers ---
 
@@ -241,6 +244,7 @@ class Master:
 
     def _keep(self, event: dict[str, Any]) -> None:
         self._last += 1
+        self._step = event.get("step", self._step)
         self._events[self._last] = event
         if event["event"] not in TRANSIENT:
             self._journal.write({"event": event, "n": self._last})

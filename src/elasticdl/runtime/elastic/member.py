@@ -192,6 +192,6 @@ class RayGroup:
             if orders.leave:
                 os._exit(0)
             if orders.abort:
-                self._collective.abort(self.number, "a member of the group is gone")
+                self._collective.abort(orders.number, "a member of the group is gone")
             self._orders = orders
             time.sleep(max(BEAT_S, self.size / 400))

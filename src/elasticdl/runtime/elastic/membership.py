@@ -72,6 +72,8 @@ class Orders:
     abort: bool = False
     """Somebody does not answer: what is being done together is to be given up."""
     stop: bool = False
+    number: int = 0
+    """Of the view that this is about."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +145,8 @@ class Membership:
         When members have found that somebody is gone, who is silent then is most likely the one: the others do not
         wait for long.
         """
-        limit = min(self._timeout_s, TORN_S) if self._is_torn else self._timeout_s
+        torn_s = max(TORN_S, len(self._alive) / 100)  # many workers say less often that they live
+        limit = min(self._timeout_s, torn_s) if self._is_torn else self._timeout_s
         silent = [i for i, heard in self._alive.items() if now - heard > limit]
         for index in silent:
             self.lost(index)
@@ -164,7 +167,13 @@ class Membership:
         is_member = self.view is not None and index in self.view.indices
         if not is_member or index in self._arrived:
             return Orders(stop=self.stops)
-        return Orders(pause=self._wants_change(), abort=self._is_torn, stop=self.stops)
+        assert self.view is not None
+        return Orders(
+            pause=self._wants_change(),
+            abort=self._is_torn,
+            stop=self.stops,
+            number=self.view.number,
+        )
 
     def arrive(
         self,
@@ -277,7 +286,8 @@ class Membership:
     @property
     def newcomers(self) -> list[int]:
         """Who waits to come in."""
-        return [i for i in self._arrived if i not in self._live_members]
+        members = self._live_members
+        return [i for i in self._arrived if i not in members]
 
     def _wants_change(self) -> bool:
         size = len(self._live_members)
