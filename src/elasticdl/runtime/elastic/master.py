@@ -135,6 +135,8 @@ class Master:
         membership.arrive(
             member, number, version, time.monotonic(), may_admit=may_admit, broken=broken
         )
+        if number == 0:
+            self._note()
         self._tell_who_is_ready()
         await self._change()
         async with self._changed:

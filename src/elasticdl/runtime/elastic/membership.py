@@ -305,6 +305,7 @@ class Membership:
             "next": self._next,
             "number": self._number,
             "alive": sorted(self._alive),
+            "ready": sorted(i for i, heard in self._alive.items() if heard < float("inf")),
             "stops": self.stops,
             "view": None
             if self.view is None
@@ -331,5 +332,5 @@ class Membership:
                 view["founds"],
             )
             self._first = self.minimum
-        known = set() if self.view is None else self.view.indices
-        self._alive = {i: now if i in known else float("inf") for i in snapshot["alive"]}
+        ready = set(snapshot["ready"])
+        self._alive = {i: now if i in ready else float("inf") for i in snapshot["alive"]}
