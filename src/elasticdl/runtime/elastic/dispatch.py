@@ -138,6 +138,10 @@ class Dispatcher:
         """The job is done. What came of it, when it was stopped."""
         return self._summary("interrupted") if self._stopping and not self._outcome else None
 
+    async def abandoned(self) -> dict[str, Any]:
+        """Nobody is left of a job that was to stop: what came of it."""
+        return self._summary("interrupted")
+
     # --- the workers ---
 
     async def enter(self, worker: str, pid: int, node: str, facts: Facts) -> str:

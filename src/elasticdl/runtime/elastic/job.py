@@ -24,7 +24,7 @@ from elasticdl.runtime.elastic.scaling import ScaleWish
 from elasticdl.runtime.elastic.worker import Assignment, Worker
 from elasticdl.runtime.interrupt import Interrupt
 
-__all__ = ["Job", "assign", "controlled", "num_cpus"]
+__all__ = ["Job", "assign", "controlled"]
 
 LOOP_S = 0.5
 ECHO_S = 5.0
@@ -117,7 +117,7 @@ class Job:
                 watch = self._control.watch.remote(self._seen)
             outcome = self._obey()
             if outcome is None and self._stopping and not self._runs:
-                outcome = ray.get(self._control.end.remote())  # nobody is left to stop
+                outcome = ray.get(self._control.abandoned.remote())
             if outcome is not None:
                 return outcome
 

@@ -14,7 +14,7 @@ from elasticdl.contract.git_zoo import fetch_zoo
 from elasticdl.errors import InvalidValue
 from elasticdl.job.config import JobConfig
 from elasticdl.runtime.elastic.cluster import Cluster, ray_cluster
-from elasticdl.runtime.elastic.job import Job, assign, controlled, num_cpus
+from elasticdl.runtime.elastic.job import Job, assign, controlled
 from elasticdl.runtime.elastic.losses import Losses
 from elasticdl.runtime.elastic.scaling import ScaleWish
 from elasticdl.runtime.elastic.stalls import Stalls
@@ -87,7 +87,7 @@ def on_ray(
     journal.emit("waiting", message="Starting Ray")
     with ray_cluster(
         config.ray_address,
-        num_cpus=num_cpus(),
+        num_cpus=0,  # actors ask for none; Ray would start a process for each, for nothing
         runtime_env=environment,
         log_level=config.log_level,
     ) as cluster:

@@ -116,9 +116,12 @@ class Master:
         self._emit("scaled", num_workers=f"{minimum}:{maximum}", before=before)
         await self._change()
 
-    async def end(self) -> dict[str, Any]:
-        """No more workers are wanted. What came of it, where no worker can say it."""
+    async def end(self) -> None:
+        """The training is done: no more workers are wanted."""
         self._ended = True
+
+    async def abandoned(self) -> dict[str, Any]:
+        """Nobody is left of a job that was to stop: what came of it."""
         return {"reason": "interrupted", "steps": self._step, "history": {}, "metrics": {}}
 
     # --- the workers ---

@@ -15,7 +15,7 @@ from elasticdl.errors import Stopped
 from elasticdl.job.config import JobConfig
 from elasticdl.runtime.elastic.cluster import ray_cluster
 from elasticdl.runtime.elastic.dispatch import Dispatcher
-from elasticdl.runtime.elastic.job import Job, assign, controlled, num_cpus
+from elasticdl.runtime.elastic.job import Job, assign, controlled
 from elasticdl.runtime.elastic.launch import refuse_debug
 from elasticdl.runtime.elastic.losses import Losses
 from elasticdl.runtime.elastic.zoo_files import zoo_environment
@@ -122,7 +122,7 @@ class _Split:
             tempfile.TemporaryDirectory(prefix="elasticdl-logs-") as logs,
             ray_cluster(
                 config.ray_address,
-                num_cpus=num_cpus(),
+                num_cpus=0,  # actors ask for none; Ray would start a process for each, for nothing
                 runtime_env=environment,
                 log_level=config.log_level,
             ) as cluster,
