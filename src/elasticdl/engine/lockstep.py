@@ -244,7 +244,7 @@ class LockstepWork:
         if self._bad >= self._max_bad:
             raise (EchoedFailure if failed is None else DataError)(
                 f"{'' if failed is None else _told(failed)}\nReading {where} failed on every one of {tries} tries, so "
-                f"the training stops. Mend the data, or leave such tasks out with --max_bad_tasks={self._max_bad + 1}."
+                f"the training stops. Mend the data{self._advice}."
             )
         self._bad += 1
         self.ledger.give_up(lease)
@@ -252,6 +252,12 @@ class LockstepWork:
             return
         self._tell("bad_task", shard=lease.shard, start=lease.start, end=lease.end, tries=tries)
         self._tell("warning", message=f"Left out, since reading failed: {where}.")
+
+    @property
+    def _advice(self) -> str:
+        if self.is_replayed:  # the user's own minibatches, of which none can be left out
+            return ""
+        return f", or leave such tasks out with --max_bad_tasks={self._max_bad + 1}"
 
     def _holds(self, name: str) -> Lease | None:
         held = self.ledger.held_by(EVERYBODY if self._shared else name)

@@ -55,7 +55,7 @@ PEEK_RECORDS = 256
 
 
 TASKS_FOR_WORKERS = 32
-"""An epoch that workers share has at least so many tasks, if it has as many minibatches."""
+"""An epoch that workers share has at least so many tasks, unless its data is small."""
 
 
 def check_given(config: JobConfig, objects: Mapping[str, Any], data: str) -> None:
@@ -191,8 +191,9 @@ def _minibatches_per_task(config: JobConfig, source: Source) -> int:
     is_alone = config.distribution_strategy == "Local" or config.global_batch_size is not None
     if is_alone or "num_minibatches_per_task" in config.given:
         return config.num_minibatches_per_task
-    records = sum(shard.num_records for shard in source.shards)
-    enough = records // (TASKS_FOR_WORKERS * config.minibatch_size)
+    minibatches = sum(shard.num_records for shard in source.shards) // config.minibatch_size
+    # Of little data, fewer and not the shortest: to begin one takes its time too.
+    enough = max(minibatches // TASKS_FOR_WORKERS, min(4, minibatches // 8))
     return max(1, min(config.num_minibatches_per_task, enough))
 
 
