@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sys
+import os
+import socket
 import time
-import types
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,34 +41,54 @@ class TensorBoard:
     def _write(self, run: str, step: int, values: Mapping[str, float]) -> None:
         if not values:
             return
-        _keep_tensorflow_out()
-        from tensorboard.compat.proto.event_pb2 import Event
-        from tensorboard.plugins.scalar.summary_v2 import scalar_pb
-        from tensorboard.summary.writer.event_file_writer import EventFileWriter
-
         with self._storage_errors():
             if run not in self._writers:
-                self._writers[run] = EventFileWriter(str(self._directory / run), flush_secs=FLUSH_S)
-            for name, value in values.items():
-                event = Event(wall_time=time.time(), step=step, summary=scalar_pb(name, value))
-                self._writers[run].add_event(event)
+                self._writers[run] = _EventFile(self._directory / run)
+            self._writers[run].write(step, values)
 
     @contextmanager
     def _storage_errors(self) -> Iterator[None]:
         """What is said when a disk is full or may not be written to, with the place."""
         try:
             yield
-        except Exception as error:
+        except OSError as error:
             raise StorageFailure(
                 f"Cannot write the curves to {self._directory}: {reason(error)}. Free some space there, or name "
                 "another place with --tensorboard_log_dir."
             ) from error
 
 
-def _keep_tensorflow_out() -> None:
-    """TensorBoard loads TensorFlow to write files, unless this module is there to say that it need not."""
-    name = "tensorboard.compat.notf"
-    sys.modules.setdefault(name, types.ModuleType(name))
+class _EventFile:
+    """A file of TensorBoard's, written without TensorFlow: who only tells of a training does not load it."""
+
+    def __init__(self, directory: Path) -> None:
+        from tensorboard.summary.writer.record_writer import RecordWriter
+
+        directory.mkdir(parents=True, exist_ok=True)
+        now = time.time()
+        name = f"events.out.tfevents.{int(now)}.{socket.gethostname()}.{os.getpid()}"
+        self._file = (directory / name).open("ab")
+        self._records = RecordWriter(self._file)
+        self._flushed = now
+        self._add(wall_time=now, file_version="brain.Event:2")
+
+    def write(self, step: int, values: Mapping[str, float]) -> None:
+        from tensorboard.plugins.scalar.summary_v2 import scalar_pb
+
+        now = time.time()
+        for name, value in values.items():
+            self._add(wall_time=now, step=step, summary=scalar_pb(name, value))
+        if now - self._flushed > FLUSH_S:
+            self._file.flush()
+            self._flushed = now
+
+    def _add(self, **fields: Any) -> None:
+        from tensorboard.compat.proto.event_pb2 import Event
+
+        self._records.write(Event(**fields).SerializeToString())
+
+    def close(self) -> None:
+        self._file.close()
 
 
 def _training_metrics(event: Mapping[str, Any]) -> dict[str, float]:
