@@ -47,9 +47,10 @@ class Events:
                 sink.receive(record)
 
     def close(self) -> None:
-        """The last first: it may still have something to tell."""
-        for sink in reversed(self._sinks):
-            sink.close()
+        """The last first: it may still have something to tell. Each of them, also when one fails."""
+        with contextlib.ExitStack() as stack:
+            for sink in self._sinks:
+                stack.callback(sink.close)
 
 
 class EventFile:
