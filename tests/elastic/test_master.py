@@ -27,7 +27,7 @@ def make(tmp_path: Path) -> Iterator[Make]:
     made = []
 
     def make() -> Master:
-        made.append(Master(str(tmp_path / "journal.jsonl"), (1, 2), first=2, timeout_s=60.0))
+        made.append(Master(str(tmp_path / "journal.jsonl"), (2, 2), timeout_s=60.0))
         return made[-1]
 
     yield make

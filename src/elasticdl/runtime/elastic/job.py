@@ -9,9 +9,11 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -94,12 +96,15 @@ class Job:
         import ray
 
         self._interrupt.listen()
-        try:
-            return self._watch()
-        finally:
-            for worker in self._workers.values():
-                with contextlib.suppress(Exception):  # it may be gone, or Ray itself
-                    ray.kill(worker)
+        # What workers leave behind when they are killed is here, if they are on this machine.
+        with tempfile.TemporaryDirectory(prefix="elasticdl-", ignore_cleanup_errors=True) as aside:
+            self._assignment = replace(self._assignment, temporary=aside)
+            try:
+                return self._watch()
+            finally:
+                for worker in self._workers.values():
+                    with contextlib.suppress(Exception):  # it may be gone, or Ray itself
+                        ray.kill(worker)
 
     def _watch(self) -> Outcome:
         import ray
@@ -191,7 +196,7 @@ class Job:
             return outcome
         wish = None if self._wishes is None else self._wishes.poll()
         if wish is not None:
-            self._control.scale.remote(1 if wish[0] == wish[1] else wish[0], wish[1])
+            self._control.scale.remote(*wish)
         return None
 
     def _finish(self, outcome: Outcome) -> Outcome:

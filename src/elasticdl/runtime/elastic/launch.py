@@ -153,13 +153,10 @@ class _Training:
     def _master(self) -> Iterator[Any]:
         from elasticdl.runtime.elastic.master import Master
 
-        minimum, maximum = self._config.workers
-        # A number alone says with how many to begin; who is lost must not stop the others.
-        workers = (1 if minimum == maximum else minimum, maximum)
         with (
             _appendable(self._directory) as file,
             controlled(
-                self._cluster, Master, str(file), workers, minimum, self._config.worker_timeout
+                self._cluster, Master, str(file), self._config.workers, self._config.worker_timeout
             ) as master,
         ):
             yield master

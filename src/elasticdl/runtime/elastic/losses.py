@@ -11,7 +11,7 @@ from elasticdl.errors import RunError
 
 __all__ = ["Losses", "why_lost"]
 
-IN_A_ROW = 5
+IN_A_ROW = 3
 TAIL = 15
 """Lines of a worker's log that are shown."""
 
@@ -33,7 +33,7 @@ class Losses:
 
     def __init__(self, logs: Path, workers: int, doing: str, *, keeps_logs: bool) -> None:
         self._logs = logs
-        self._limit = IN_A_ROW + 2 * workers
+        self._limit = IN_A_ROW + workers
         self._doing = doing
         self._keeps_logs = keeps_logs
         self._in_a_row = 0

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from elasticdl.job.parse import workers_text
 from elasticdl.runtime.elastic.membership import Member, Membership, Orders, View
 from elasticdl.tracking.events import TRANSIENT
 
@@ -30,14 +31,13 @@ class Master:
 
     Args:
       journal: where it writes what it must not forget.
-      workers: fewest and most workers; with how many the training begins.
+      workers: the fewest and the most that are wanted.
       timeout_s: who says nothing for so long is expelled.
     """
 
-    def __init__(
-        self, journal: str, workers: tuple[int, int], first: int, timeout_s: float
-    ) -> None:
-        self._membership = Membership(*workers, first=first, timeout_s=timeout_s)
+    def __init__(self, journal: str, workers: tuple[int, int], timeout_s: float) -> None:
+        self._asked = workers
+        self._membership = Membership(*go_on_with(*workers), first=workers[0], timeout_s=timeout_s)
         self._journal = _Journal(Path(journal))
         self._events: dict[int, dict[str, Any]] = {}
         """Those that nobody has fetched yet, by their number."""
@@ -62,6 +62,7 @@ class Master:
         self._last = (max(self._events, default=0) // A_LIFE + 1) * A_LIFE
         self._told = {(e["of"], e["seq"]) for e in self._events.values() if "of" in e}
         if snapshot is not None:
+            self._asked = tuple(snapshot["asked"])
             self._membership.restore(snapshot, time.monotonic())
             self._emit("master_restarted", pid=os.getpid())
 
@@ -109,11 +110,12 @@ class Master:
         self._note()
         await self._change()
 
-    async def scale(self, minimum: int, maximum: int) -> None:
-        before = f"{self._membership.minimum}:{self._membership.maximum}"
-        self._membership.scale(minimum, maximum)
+    async def scale(self, least: int, most: int) -> None:
+        """Another number of workers is wanted, or a range."""
+        before, self._asked = self._asked, (least, most)
+        self._membership.scale(*go_on_with(least, most))
         self._note()
-        self._emit("scaled", num_workers=f"{minimum}:{maximum}", before=before)
+        self._emit("scaled", num_workers=workers_text(self._asked), before=workers_text(before))
         await self._change()
 
     async def end(self) -> None:
@@ -255,7 +257,13 @@ class Master:
             self._journal.write({"event": event, "n": self._last})
 
     def _note(self) -> None:
-        self._journal.write({"membership": self._membership.snapshot()})
+        state = {**self._membership.snapshot(), "asked": self._asked}
+        self._journal.write({"membership": state})
+
+
+def go_on_with(least: int, most: int) -> tuple[int, int]:
+    """A number alone says with how many to begin; who is lost must not stop the others."""
+    return (1 if least == most else least, most)
 
 
 def _shown(event: Mapping[str, Any]) -> dict[str, Any]:

@@ -250,11 +250,11 @@ class Member:
 
     def _end(self) -> None:
         trainer = self._trainer
-        if trainer.stop_reason == "interrupted":
+        if trainer.stop_reason == "interrupted" or trainer.saved_at < trainer.progress.step:
             trainer.save_checkpoint()
-            self._run.wait()
-            return
         self._run.wait()
+        if trainer.stop_reason == "interrupted":
+            return
         for message in self._parts.finish(trainer, self._directory):
             self._teller.emit("warning", message=message)
         self._run.wait()

@@ -117,7 +117,7 @@ def ask(
     while clock() < until:
         for event in _events(directory)[told:]:
             if event["event"] == "scaled":
-                return event
+                return _heard(event, wish["num_workers"])
         _refuse_ended(directory)
         wait(0.1 if is_local(directory.path) else 2.0)
     remove(file)
@@ -125,6 +125,15 @@ def ask(
         f"The run in {directory.path} did not answer within {ANSWER_S:g} s: it may have been killed. Nothing was "
         "changed. Look whether its process still runs; go on with a dead one with --resume."
     )
+
+
+def _heard(event: dict[str, Any], wish: Any) -> dict[str, Any]:
+    if event["num_workers"] != wish:
+        raise RunError(
+            f"Somebody else asked for {event['num_workers']} workers at the same moment, and that is what counts. "
+            "Ask again."
+        )
+    return event
 
 
 def _refuse_local(directory: RunDirectory) -> None:

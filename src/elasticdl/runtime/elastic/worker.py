@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 import time
 import traceback
 from collections.abc import Callable, Mapping
@@ -41,6 +42,8 @@ class Assignment:
     """Of a prediction."""
     collect: bool = False
     """Whether predictions that go nowhere else are wanted in memory."""
+    temporary: str = ""
+    """A directory on the command's machine for temporary files, which goes with the job."""
 
 
 class Worker:
@@ -131,6 +134,9 @@ def _prepare_process(name: str, assignment: Assignment) -> JobConfig:
         config = replace(config, model_zoo=os.getcwd())
     if os.path.isdir(assignment.cwd):
         os.chdir(assignment.cwd)
+    if os.path.isdir(assignment.temporary):
+        # TensorFlow removes its temporary files when a process ends by itself; ours are ended.
+        tempfile.tempdir = os.environ["TMPDIR"] = assignment.temporary
     return config
 
 
