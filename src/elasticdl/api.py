@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from elasticdl.contract.pieces import OVERRIDES
@@ -81,6 +82,8 @@ def predict(model: Any = None, data: Any = None, **flags: Any) -> Result:
 def run(config: JobConfig, objects: Mapping[str, Any] | None = None) -> Result:
     """Run a job that was checked already: what the command line calls."""
     given = objects or {}
+    config.refuse_parameter_servers()
+    config = _as_begun(config)
     if config.command == "predict":
         # Who has a result at hand can take predictions from it; a command line cannot.
         return _predict(config, given, collect=objects is not None)
@@ -91,6 +94,15 @@ def run(config: JobConfig, objects: Mapping[str, Any] | None = None) -> Result:
     from elasticdl.runtime import local
 
     return {"train": local.train, "evaluate": local.evaluate}[config.command](config, given)
+
+
+def _as_begun(config: JobConfig) -> JobConfig:
+    """What is resumed runs where it was begun, with workers or without, if nothing else is said."""
+    if not (config.resume and config.output) or "distribution_strategy" in config.given:
+        return config
+    from elasticdl.runtime import earlier
+
+    return replace(config, distribution_strategy=earlier.strategy(config))
 
 
 def _predict(config: JobConfig, objects: Mapping[str, Any], *, collect: bool) -> Result:

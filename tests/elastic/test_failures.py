@@ -98,11 +98,11 @@ def test_workers_that_are_lost_again_and_again_end_the_job_with_their_last_words
 ) -> None:
     losses = Losses(tmp_path, 1, "a task was done", keeps_logs=False)
     (tmp_path / "worker-9.log").write_text("the last words\n")
-    for index in range(6):
+    for index in range(3):
         losses.lost(index, "gone")
     losses.went_on(10)
-    for index in range(6):
+    for index in range(3):
         losses.lost(index, "gone")
-    with pytest.raises(RunError, match="7 workers in a row were lost before a task was done") as e:
+    with pytest.raises(RunError, match="4 workers in a row were lost before a task was done") as e:
         losses.lost(9, "gone")
     assert "the last words" in e.value.__notes__[0]

@@ -15,6 +15,7 @@ from upath import UPath
 from elasticdl.artifacts.run_directory import RunDirectory
 from elasticdl.cli.main import main
 from elasticdl.errors import InvalidValue, NotFound, RunError
+from elasticdl.job.parse import workers_text
 from elasticdl.runtime.elastic.scaling import ANSWER_S, SCALE_FILE, ScaleWish, ask, find_run
 
 ELASTIC = {"command": "train", "distribution_strategy": "AllreduceStrategy", "num_workers": "2"}
@@ -57,7 +58,7 @@ def hears(directory: RunDirectory, wishes: ScaleWish) -> Callable[[], None]:
 
     def look() -> None:
         if wish := wishes.poll():
-            tell(directory, {"event": "scaled", "num_workers": wish[1], "before": 2})
+            tell(directory, {"event": "scaled", "num_workers": workers_text(wish), "before": "2"})
 
     return look
 
@@ -72,15 +73,27 @@ def test_a_run_that_hears_the_wish_answers(where: str) -> None:
     time = Seconds()
     wishes = ScaleWish(directory.path, clock=time)
     time._run = hears(directory, wishes)
-    assert scale(directory, (4, 4), time)["num_workers"] == 4
-    assert scale(directory, (2, 5), time)["num_workers"] == 5
+    assert scale(directory, (4, 4), time)["num_workers"] == "4"
+    assert scale(directory, (2, 5), time)["num_workers"] == "2:5"
     assert wishes.poll() is None
 
 
 def test_an_answer_to_an_earlier_wish_is_not_taken_for_one() -> None:
-    directory = write_run("run", {"event": "scaled", "num_workers": 3, "before": 1})
+    directory = write_run("run", {"event": "scaled", "num_workers": "3", "before": "1"})
     time = Seconds(hears(directory, ScaleWish(directory.path)))
-    assert scale(directory, (4, 4), time)["num_workers"] == 4
+    assert scale(directory, (4, 4), time)["num_workers"] == "4"
+
+
+def test_who_is_overtaken_by_another_wish_is_told_so() -> None:
+    directory = write_run("run")
+    wishes = ScaleWish(directory.path)
+
+    def another() -> None:
+        if wishes.poll():
+            tell(directory, {"event": "scaled", "num_workers": "1:1", "before": "2"})
+
+    with pytest.raises(RunError, match="Somebody else asked for 1:1 workers at the same moment"):
+        scale(directory, (2, 3), Seconds(another))
 
 
 def test_a_run_that_does_not_answer_is_given_up_and_the_wish_taken_back() -> None:
@@ -105,7 +118,7 @@ def test_a_run_that_was_resumed_has_not_ended() -> None:
     ended, resumed = {"event": "run_ended", "status": "interrupted"}, {"event": "run_started"}
     directory = write_run("run", ended, resumed)
     time = Seconds(hears(directory, ScaleWish(directory.path)))
-    assert scale(directory, (4, 4), time)["before"] == 2
+    assert scale(directory, (4, 4), time)["before"] == "2"
 
 
 def test_a_run_that_ends_meanwhile_is_said_to_have_ended() -> None:
@@ -176,8 +189,8 @@ def test_the_command_says_what_changes(capsys: pytest.CaptureFixture[str]) -> No
     def run() -> None:
         while not ended.wait(0.01):
             if wish := wishes.poll():
-                most = f"{wish[0]}:{wish[1]}"
-                tell(directory, {"event": "scaled", "num_workers": most, "before": "2:2"})
+                asked = workers_text(wish)
+                tell(directory, {"event": "scaled", "num_workers": asked, "before": "2"})
 
     running = threading.Thread(target=run)
     running.start()

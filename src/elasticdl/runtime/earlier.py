@@ -26,14 +26,15 @@ from elasticdl.engine.trainer import Emit, Trainer
 from elasticdl.errors import DataError, InvalidValue, NotFound
 from elasticdl.job.config import JobConfig
 from elasticdl.job.parse import parse_params
+from elasticdl.runtime.predict_job import open_output
 from elasticdl.storage import children
 
-__all__ = ["as_trained", "complete", "restore", "with_zoo"]
+__all__ = ["as_trained", "complete", "restore", "strategy", "with_zoo"]
 
 _FIXED = ("seed", "minibatch_size", "global_batch_size", "num_minibatches_per_task")
 """The options that decide what a step is: a run cannot go on with others."""
 
-_FOR_ONCE = ("max_step", "overwrite")
+_FOR_ONCE = ("max_step", "overwrite", "ray_address")
 """The options that were meant for the first time only: who resumes wants to go on."""
 
 _OF_THE_MODEL = (
@@ -86,6 +87,17 @@ def _resumed(config: JobConfig, began: dict[str, Any]) -> JobConfig:
     if "model_zoo" in given:
         given["model_zoo"] = as_begun(given["model_zoo"], start.model_zoo)
     return replace(start, **given, given=config.given)
+
+
+def strategy(config: JobConfig) -> str:
+    """How the run, or the prediction, that is resumed was begun; Local where nobody knows."""
+    if config.command == "predict":
+        output = open_output(config)
+        began = {} if output is None else output.files.read().get("options", {})
+    else:
+        job = RunDirectory(str(config.output)).job
+        began = _read(job) if job.exists() else {}
+    return str(began.get("distribution_strategy", "Local"))
 
 
 def _without(values: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from elasticdl.storage import place, storage_errors
 __all__ = ["Output", "fingerprint", "open_output", "resumed"]
 
 _DEFAULT = "parquet"
-_FOR_ONCE = ("overwrite", "resume")
+_FOR_ONCE = ("overwrite", "resume", "ray_address")
 
 
 @dataclass(frozen=True)

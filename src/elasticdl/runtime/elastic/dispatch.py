@@ -112,6 +112,8 @@ class Dispatcher:
 
     async def start(self, index: int) -> None:
         """A worker is about to be started: it will say so itself."""
+        if not self._entered:
+            self._emit("waiting", message="Waiting for workers")
 
     async def lost(self, index: int, reason: str) -> None:
         """A worker's process is gone."""

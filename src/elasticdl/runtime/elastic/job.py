@@ -26,7 +26,7 @@ from elasticdl.runtime.elastic.scaling import ScaleWish
 from elasticdl.runtime.elastic.worker import Assignment, Worker
 from elasticdl.runtime.interrupt import Interrupt
 
-__all__ = ["Job", "assign", "controlled"]
+__all__ = ["Job", "assign", "controlled", "num_cpus"]
 
 LOOP_S = 0.5
 ECHO_S = 5.0
@@ -252,7 +252,9 @@ def assign(
     **more: Any,
 ) -> Assignment:
     """What the workers of a job have to know, from where the command runs."""
-    cpus = _resources(config, cluster)["num_cpus"] or _wanted(config).get("cpu")
+    cpus = _resources(config, cluster)["num_cpus"]
+    if cluster.is_own:
+        cpus = min(_wanted(config).get("cpu", 0), num_cpus())
     return Assignment(
         config=config,
         directory=directory,

@@ -13,8 +13,9 @@ from elasticdl.artifacts.run_directory import RunDirectory
 from elasticdl.contract.git_zoo import fetch_zoo
 from elasticdl.errors import InvalidValue
 from elasticdl.job.config import JobConfig
+from elasticdl.job.parse import parse_resources
 from elasticdl.runtime.elastic.cluster import Cluster, ray_cluster
-from elasticdl.runtime.elastic.job import Job, assign, controlled
+from elasticdl.runtime.elastic.job import Job, assign, controlled, num_cpus
 from elasticdl.runtime.elastic.losses import Losses
 from elasticdl.runtime.elastic.scaling import ScaleWish
 from elasticdl.runtime.elastic.stalls import Stalls
@@ -26,13 +27,16 @@ from elasticdl.runtime.next_steps import next_steps
 from elasticdl.runtime.result import Result
 from elasticdl.storage import is_local, remove
 
-__all__ = ["on_ray", "refuse_debug", "status_of", "train"]
+__all__ = ["check_flags", "on_ray", "status_of", "train"]
+
+MOST_PER_CPU = 16
+"""Workers on this machine for each of its processors: more is a slip of the keyboard."""
 
 
 def train(config: JobConfig, objects: Mapping[str, Any]) -> Result:
     """Train with workers that may come and go."""
     began = time.monotonic()
-    refuse_debug(config)
+    check_flags(config)
     directory = run_directory(config)
     asked, config, store = prepare(config, objects, directory)
     zoo = Path(fetch_zoo(config.model_zoo).directory) if config.model_def else None
@@ -84,7 +88,8 @@ def on_ray(
       zoo, environment: the directory of the user's code, and Ray's environment with a copy of it.
     """
     remove(directory.master)
-    journal.emit("waiting", message="Starting Ray")
+    doing = "Starting Ray" if config.ray_address is None else f"Attaching to {config.ray_address}"
+    journal.emit("waiting", message=doing)
     with ray_cluster(
         config.ray_address,
         num_cpus=0,  # actors ask for none; Ray would start a process for each, for nothing
@@ -101,11 +106,18 @@ def status_of(outcome: Mapping[str, Any], interrupt: Interrupt) -> str:
     return statuses.get(outcome["reason"], "stopped")
 
 
-def refuse_debug(config: JobConfig) -> None:
-    """A debugger needs one process."""
+def check_flags(config: JobConfig) -> None:
+    """What can be seen to be wrong before Ray is started."""
     if config.debug:
         raise InvalidValue(
             "--debug runs in this process, where a debugger is. Leave --distribution_strategy out."
+        )
+    parse_resources("worker_resource_request", config.worker_resource_request or "")
+    most = MOST_PER_CPU * num_cpus()
+    if config.ray_address is None and config.workers[1] > most:
+        raise InvalidValue(
+            f"Invalid num_workers {config.num_workers}: this machine has {num_cpus()} processors. Give {most} at most, "
+            "or the address of a larger cluster with --ray_address."
         )
 
 

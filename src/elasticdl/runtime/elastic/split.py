@@ -16,7 +16,7 @@ from elasticdl.job.config import JobConfig
 from elasticdl.runtime.elastic.cluster import ray_cluster
 from elasticdl.runtime.elastic.dispatch import Dispatcher
 from elasticdl.runtime.elastic.job import Job, assign, controlled
-from elasticdl.runtime.elastic.launch import refuse_debug
+from elasticdl.runtime.elastic.launch import check_flags
 from elasticdl.runtime.elastic.losses import Losses
 from elasticdl.runtime.elastic.zoo_files import zoo_environment
 from elasticdl.runtime.evaluation import check_evaluation
@@ -33,7 +33,7 @@ __all__ = ["evaluate", "predict"]
 def evaluate(config: JobConfig, objects: Mapping[str, Any]) -> Result:
     """Evaluate a trained model with workers that may come and go."""
     began = time.monotonic()
-    refuse_debug(config)
+    check_flags(config)
     check_evaluation(config, objects)
     with (
         Interrupt(objects.get("is_cancelled")) as interrupt,
@@ -59,7 +59,7 @@ def predict(config: JobConfig, objects: Mapping[str, Any], *, collect: bool = Fa
       collect: whether predictions that go nowhere else are returned.
     """
     began = time.monotonic()
-    refuse_debug(config)
+    check_flags(config)
     request = accept(config, objects)
     check_prediction(request, objects)
     with (
@@ -117,6 +117,7 @@ class _Split:
         config = self.config
         if "max_bad_tasks" in config.given:
             self.emit("warning", message=_ONLY_TRAINING.format(config.command))
+        self.emit("waiting", message="Starting Ray")
         with (
             _zoo(config) as (zoo, environment),
             tempfile.TemporaryDirectory(prefix="elasticdl-logs-") as logs,
