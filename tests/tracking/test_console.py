@@ -98,7 +98,7 @@ def test_loss_of_all_tells_the_step_that_is_gone_back_to() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "line"),
     [
-        ("1:1", "1:4", "scaling from 1 worker to 4 workers"),
+        ("1", "4", "scaling from 1 worker to 4 workers"),
         ("4", "2:4", "scaling from 4 workers to 2 to 4 workers"),
     ],
 )

@@ -65,9 +65,9 @@ def _master_restarted(event: Mapping[str, Any]) -> str:
 
 
 def _wanted(workers: str) -> str:
-    """`4`, `1:4` or `2:4` in words. Who is lost never stops the others, so 4 means as many as there are up to 4."""
+    """`4` or `2:4` in words."""
     least, _, most = str(workers).rpartition(":")
-    if least in ("", "1", most):
+    if least in ("", most):
         return count(int(most), "worker")
     return f"{least} to {count(int(most), 'worker')}"
 
