@@ -193,7 +193,7 @@ def _minibatches_per_task(config: JobConfig, source: Source) -> int:
         return config.num_minibatches_per_task
     minibatches = sum(shard.num_records for shard in source.shards) // config.minibatch_size
     # Of little data, fewer and not the shortest: to begin one takes its time too.
-    enough = max(minibatches // TASKS_FOR_WORKERS, min(4, minibatches // 8))
+    enough = max(minibatches // TASKS_FOR_WORKERS, min(8, minibatches // 8))
     return max(1, min(config.num_minibatches_per_task, enough))
 
 

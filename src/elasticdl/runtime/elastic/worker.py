@@ -153,7 +153,7 @@ def _divide_threads(threads: int) -> None:
     import tensorflow as tf
 
     tf.config.threading.set_intra_op_parallelism_threads(threads)
-    tf.config.threading.set_inter_op_parallelism_threads(max(2, threads))
+    tf.config.threading.set_inter_op_parallelism_threads(threads)
 
 
 def _node_address() -> str:
