@@ -52,6 +52,8 @@ class _Hand:
     iterator: Any = None
     minibatch: Any = None
     following: Any = None
+    has_more: bool = False
+    """Whether the minibatch that was seen last is one, and not the end."""
     failure: Exception | None = None
 
 
@@ -301,7 +303,7 @@ class LockstepWork:
             return IDLE
         if hand.minibatch is None:
             return FAILED
-        if not bool(hand.minibatch.has_value()):
+        if not hand.has_more and not bool(hand.minibatch.has_value()):
             return EMPTY
         if hand.following is None and hand.failure is None:
             try:
@@ -311,7 +313,8 @@ class LockstepWork:
                 hand.failure = error
         if hand.failure is not None:
             return APPLIED
-        return APPLIED if bool(hand.following.has_value()) else LAST
+        hand.has_more = bool(hand.following.has_value())
+        return APPLIED if hand.has_more else LAST
 
     def _close(self, slot: int) -> None:
         assert self._hand is not None

@@ -102,11 +102,10 @@ class SharedStep:
         with tf.device(group.device), group.guarded():
             arguments = (tf.constant(keys, tf.int32), tf.constant(flags, self._dtype))
             if element is None:
-                summed = self._idle(*arguments)
+                summed, tail = self._idle(*arguments)
             else:
-                summed = self._contribute(element, *arguments)
-            tail = summed[-(_TAIL + group.size) :].numpy()
-        return _read(tail), summed
+                summed, tail = self._contribute(element, *arguments)
+            return _read(tail.numpy()), summed
 
     def apply(self, summed: Any) -> None:
         """What was summed goes into the model."""
@@ -155,7 +154,7 @@ class SharedStep:
         with tf.control_dependencies([op for op in put_back if op is not None]):
             parts = [tf.reshape(t, [-1]) for t in (*weighed, *counted)]
             tail = _tail(total, examples, keys, flags)
-            return self._group.reduce(tf.concat([*parts, *tail], 0), keys)
+            return self._summed([*parts, *tail], keys)
 
     def _nothing(self, keys: Any, flags: Any) -> Any:
         import tensorflow as tf
@@ -163,7 +162,14 @@ class SharedStep:
         size = sum(_size(v) for v in (*self._variables, *self._moving, *self._counts))
         none = tf.zeros([], self._dtype)
         tail = _tail(none, none, keys, flags)
-        return self._group.reduce(tf.concat([tf.zeros([size], self._dtype), *tail], 0), keys)
+        return self._summed([tf.zeros([size], self._dtype), *tail], keys)
+
+    def _summed(self, parts: list[Any], keys: Any) -> tuple[Any, Any]:
+        """The sum of everybody's parts, and its tail."""
+        import tensorflow as tf
+
+        summed = self._group.reduce(tf.concat(parts, 0), keys)
+        return summed, summed[tf.shape(summed)[0] - _TAIL - keys[2] :]
 
     def _applied(self, summed: Any, tail: Any) -> None:
         import tensorflow as tf

@@ -15,7 +15,7 @@ from elasticdl.runtime.elastic.membership import NOTHING, Member, Orders, View
 
 __all__ = ["Left", "RayGroup"]
 
-BEAT_S = 0.25
+BEAT_S = 0.5
 
 
 class Left(Exception):

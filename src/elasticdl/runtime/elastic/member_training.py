@@ -28,7 +28,7 @@ from elasticdl.storage import place, remove
 
 __all__ = ["Member", "MemberParts", "Teller", "train"]
 
-PROGRESS_S = 0.2
+PROGRESS_S = 0.5
 
 
 def train(
