@@ -83,12 +83,12 @@ def test_events_of_runs_are_those_of_the_page() -> None:
 
 def test_events_of_a_master_are_those_of_the_page() -> None:
     async def job() -> dict[int, dict[str, Any]]:
-        master = Master("master.jsonl", (1, 2), 1, 30.0)
+        master = Master("master.jsonl", (1, 2), 30.0)
         await master.start(0)
         await master.arrive(Member(0, "127.0.0.1:1", 11, "here"), 0, NOTHING, True, False)
         await master.scale(1, 4)
         await master.lost(0, "its process was killed")
-        back = Master("master.jsonl", (1, 2), 1, 30.0)
+        back = Master("master.jsonl", (1, 2), 30.0)
         found: dict[int, dict[str, Any]] = (await back.watch(0))["events"]
         for one in (master, back):  # what the end of its process does
             one._journal._file.close()

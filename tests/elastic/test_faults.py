@@ -14,7 +14,7 @@ from jobs import Job, write_records
 pytest.importorskip("ray")
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
-RECORDS, VALIDATION = 4_000, 400
+RECORDS, VALIDATION = 2_000, 400
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def test_training_goes_on_whoever_is_lost(tmp_path: Path, data: Path) -> None:
     try:
         job.wait_for_workers(3)
         for hurt in (one_worker, the_leader, one_that_hangs, the_master, all_but_one, everybody):
-            job.wait_for_steps(chance.randrange(5, 50))
+            job.wait_for_steps(chance.randrange(3, 30))
             hurt(job)
             job.wait_for_steps(5)
             job.wait_for_workers(3)
@@ -77,7 +77,7 @@ def go_on_with_one_worker(output: Path, data: Path, step: int, epochs: int) -> N
     assert job.check_audits(RECORDS) == epochs
     assert job.events("run_ended")[-1]["status"] == "completed"
     *_, evaluation = job.events("evaluation")
-    assert evaluation["examples"] == VALIDATION and evaluation["metrics"]["accuracy"] > 0.7
+    assert evaluation["examples"] == VALIDATION and evaluation["metrics"]["accuracy"] > 0.5
 
 
 def one_worker(job: Job) -> None:
@@ -108,7 +108,7 @@ def all_but_one(job: Job) -> None:
 
 def everybody(job: Job) -> None:
     """Nobody has the state any more: it is that of the last checkpoint."""
-    assert job.check_replicas() > 50
+    assert job.check_replicas() > 30
     saved = job.events("checkpoint")[-1]["step"]
     job.kill(list(job.workers))
     job.wait_until(lambda: len(job.events("run_started")) == 2, "a second start")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 import sys
@@ -23,7 +24,7 @@ from elasticdl.artifacts.trained_model import KERAS, PARAMETERS, SAVED_MODELS, Z
 from elasticdl.contract.git_zoo import as_begun, fetch_zoo
 from elasticdl.contract.requirements import check_requirements
 from elasticdl.engine.trainer import Emit, Trainer
-from elasticdl.errors import DataError, InvalidValue, NotFound
+from elasticdl.errors import DataError, ElasticDLError, InvalidValue, NotFound
 from elasticdl.job.config import JobConfig
 from elasticdl.job.parse import parse_params
 from elasticdl.runtime.predict_job import open_output
@@ -93,7 +94,9 @@ def strategy(config: JobConfig) -> str:
     """How the run, or the prediction, that is resumed was begun; Local where nobody knows."""
     if config.command == "predict":
         output = open_output(config)
-        began = {} if output is None else output.files.read().get("options", {})
+        began: dict[str, Any] = {}
+        with contextlib.suppress(ElasticDLError):  # there is none, which is said later
+            began = {} if output is None else output.files.read().get("options", {})
     else:
         job = RunDirectory(str(config.output)).job
         began = _read(job) if job.exists() else {}
