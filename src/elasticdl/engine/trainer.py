@@ -75,6 +75,8 @@ class Progress:
     epoch_loss_sum: float = 0.0
     history: dict[str, list[float]] = field(default_factory=dict)
     epoch_begun: bool = False
+    ending: int | None = None
+    """The epoch whose steps are all taken and whose evaluation is not done: it was interrupted."""
     evaluated_at: int = -1
     metrics: dict[str, float] = field(default_factory=dict)
     training_metrics: dict[str, float] = field(default_factory=dict)
@@ -123,8 +125,11 @@ class Trainer:
         self._callbacks.train_begin()
         if self._restored is not None:  # what callbacks changed as the training begins is not new
             self._take_over(*self._restored)
-        while not self._ledger.is_done and not self._should_stop():
-            self._run_epoch()
+        while not self._is_done and not self._should_stop():
+            if self.progress.ending is None:
+                self._run_epoch()
+            else:
+                self._finish_epoch(self.progress.ending)
         if self.stop_reason != "interrupted":
             self._end_partial_epoch()
         self._callbacks.train_end(self._logs())
@@ -168,8 +173,20 @@ class Trainer:
         )
         self._log_step(epoch)
         self._note_training_metrics()
+        self._finish_epoch(epoch)
+
+    @property
+    def _is_done(self) -> bool:
+        return self._ledger.is_done and self.progress.ending is None
+
+    def _finish_epoch(self, epoch: int) -> None:
+        """Evaluate, and end the epoch; what interrupts the evaluation leaves both for who goes on."""
+        self.progress.ending = epoch
         if self._needs_evaluation:
             self._evaluate("epoch")
+            if self._needs_evaluation:
+                return
+        self.progress.ending = None
         self._end_epoch(epoch)
         if self._plan.checkpoint_each_epoch and not self._checkpointer.rests:
             self.save_checkpoint()
