@@ -24,7 +24,7 @@ from elasticdl.errors import RunError
 
 __all__ = ["Collective"]
 
-TESTED = ("2.20", "2.21")
+TESTED = ("2.21",)
 """The versions of TensorFlow that this was tried with."""
 
 _NEVER_S = 0.0

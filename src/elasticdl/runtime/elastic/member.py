@@ -39,8 +39,6 @@ class RayGroup:
         self._orders = Orders()
         self._instance = self._meeting = 0
         self._was_broken = False
-        self.changed_at = time.monotonic()
-        self.on_view: Callable[[View, float], None] = lambda view, seconds: None
         threading.Thread(target=self._live, name="beats", daemon=True).start()
 
     @property
