@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import os
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
@@ -224,9 +223,6 @@ class Dispatcher:
         async with self._changed:
             while not self._stopping:
                 await self._wait(60.0)
-
-    def pid(self) -> int:
-        return os.getpid()
 
     # --- what is decided ---
 

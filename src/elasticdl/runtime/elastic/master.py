@@ -66,9 +66,6 @@ class Master:
             self._membership.restore(snapshot, time.monotonic())
             self._emit("master_restarted", pid=os.getpid())
 
-    def pid(self) -> int:
-        return os.getpid()
-
     # --- the process that started the job ---
 
     async def watch(self, after: int) -> dict[str, Any]:
