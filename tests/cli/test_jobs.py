@@ -126,23 +126,57 @@ def optimizer():
 """
 
 
-def test_a_second_ctrl_c_ends_a_run_that_waits_for_data(tmp_path: Path) -> None:
-    (tmp_path / "stuck_model.py").write_text(STUCK)
+def start_stuck(tmp_path: Path, model: str) -> subprocess.Popen[str]:
+    """A training whose reader is stuck."""
+    (tmp_path / "stuck_model.py").write_text(model)
     flags = ["--training_data=nowhere", "--minibatch_size=10", "--output=run"]
     process = start_elasticdl("train", "--model_def=stuck_model.custom_model", *flags, cwd=tmp_path)
+    while not (tmp_path / "stuck").exists():
+        assert process.poll() is None, process.communicate()
+        threading.Event().wait(0.05)
+    return process
+
+
+@pytest.mark.parametrize("record", [20, 900])
+def test_a_second_ctrl_c_ends_a_run_that_waits_for_data(tmp_path: Path, record: int) -> None:
+    process = start_stuck(tmp_path, STUCK.replace("900", str(record)))
     try:
-        events = tmp_path / "run" / "events.jsonl"
-        while not ((tmp_path / "stuck").exists() and events.exists() and events.read_text()):
-            assert process.poll() is None, process.communicate()
-            threading.Event().wait(0.05)
+        threading.Event().wait(2.0)  # for its steps
         process.send_signal(signal.SIGINT)
-        threading.Event().wait(0.2)  # two signals at once may arrive as one
+        assert process.stderr is not None
+        while "Another Ctrl-C stops at once" not in (line := process.stderr.readline()):
+            assert line
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
     finally:
         process.kill()
     assert process.returncode == 130
     assert "Stopped" in err
+    assert "Traceback" not in err
+
+
+SLOW = """
+import time
+
+class Slow(keras.callbacks.Callback):
+    def on_train_batch_end(self, batch, logs=None):
+        time.sleep(0.3)
+
+def callbacks():
+    return [Slow()]
+"""
+
+
+def test_one_ctrl_c_ends_a_run_whose_reader_is_stuck_while_it_has_data(tmp_path: Path) -> None:
+    process = start_stuck(tmp_path, STUCK + SLOW)
+    try:
+        threading.Event().wait(2.0)  # for its first step
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert "--resume --output=run" in out
     assert "Traceback" not in err
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Sequence
@@ -84,13 +85,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
     except click.exceptions.Exit as ended:
         return ended.exit_code
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stopped:
         print("Stopped.", file=sys.stderr)
-        _leave(INTERRUPTED)
+        _leave(PREEMPTED if stopped.args == (signal.SIGTERM,) else INTERRUPTED)
     except (Exception, SystemExit) as error:
         from elasticdl.cli.failures import show
 
-        return show(error, presentation)
+        failed = show(error, presentation)
+        if argv is None:
+            _leave(failed)
+        return failed
     if code in (INTERRUPTED, PREEMPTED) and argv is None:
         _leave(code)
     if "duckdb" in sys.modules and argv is None:

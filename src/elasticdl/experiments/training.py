@@ -68,6 +68,7 @@ class Training:
                 best=made.best,
                 interrupted=session.interrupt.is_set,
             )
+            session.interrupt.keep(trainer)
             session.interrupt.listen()
             run.train(
                 trainer,

@@ -20,12 +20,16 @@ __all__ = ["Interrupt"]
 GRACE_S = 2.0
 """How long a second signal waits for Python to hear it: it does not while TensorFlow waits for data."""
 
+_kept: list[object] = []
+"""What read the data of runs that were asked to stop. To let go of a reader that is stuck would wait for it for ever,
+with the interpreter's lock held, so that not even another Ctrl-C would be heard."""
+
 
 class Interrupt:
-    """From `listen` to its end the signals set a flag. Outside the main thread it does nothing.
+    """Inside it a signal is heard even while TensorFlow waits for data, which Python alone would not.
 
-    It is entered around everything and listens from the first step on: while a model is loaded a signal
-    stops at once, as ever; and letting go of a reader that is stuck can be ended by a second one.
+    While a model is loaded a signal is a KeyboardInterrupt, which has its number; from `listen` on the first sets a
+    flag. Outside the main thread it does nothing.
 
     Args:
       is_cancelled: another way to be asked to stop, for who runs jobs in threads.
@@ -33,8 +37,11 @@ class Interrupt:
 
     def __init__(self, is_cancelled: Callable[[], bool] | None = None) -> None:
         self._is_cancelled = is_cancelled or (lambda: False)
+        self._listens = False
         self._received: int | None = None
+        self._at_once = False
         self._ended = threading.Event()
+        self._reading: list[object] = []
         self._previous: dict[int, Any] = {}
         self._wakeup = (-1, -1)
         self._previous_wakeup = -1
@@ -47,33 +54,43 @@ class Interrupt:
         """What a run is that was asked to stop."""
         return "preempted" if self._received == signal.SIGTERM else "interrupted"
 
-    def __enter__(self) -> Interrupt:
-        return self
-
     def listen(self) -> None:
         """From now on a signal is a wish."""
+        self._listens = True
+
+    def keep(self, reading: object) -> None:
+        """Do not let go of what reads data if this was asked to stop."""
+        self._reading.append(reading)
+
+    def __enter__(self) -> Interrupt:
         if threading.current_thread() is not threading.main_thread():
-            return
-        for number in (signal.SIGINT, signal.SIGTERM):
-            self._previous[number] = signal.signal(number, self._receive)
+            return self
         self._wakeup = os.pipe()
         os.set_blocking(self._wakeup[1], False)
-        self._previous_wakeup = signal.set_wakeup_fd(self._wakeup[1], warn_on_full_buffer=False)
         threading.Thread(target=self._watch, args=(self._wakeup[0],), daemon=True).start()
+        self._previous_wakeup = signal.set_wakeup_fd(self._wakeup[1], warn_on_full_buffer=False)
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._previous[number] = signal.signal(number, self._receive)
+        return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if self._received is not None:
+            _kept.extend(self._reading)
         if not self._previous:
             return
-        signal.set_wakeup_fd(self._previous_wakeup)
         for number, handler in self._previous.items():
             signal.signal(number, handler)
+        signal.set_wakeup_fd(self._previous_wakeup)
         self._ended.set()
         os.close(self._wakeup[1])  # the watching thread sees the end and closes the other
+        if self._at_once and isinstance(error, Exception):
+            raise KeyboardInterrupt(self._received) from error  # what TensorFlow made of it
 
     def _receive(self, number: int, frame: FrameType | None) -> None:
-        if self._received is not None:
-            raise KeyboardInterrupt
+        self._at_once = self._received is not None or not self._listens
         self._received = number
+        if self._at_once:
+            raise KeyboardInterrupt(number)
 
     def _watch(self, signals: int) -> None:
         """End the process at the second signal, when the main thread is stuck and cannot."""

@@ -53,6 +53,7 @@ def train(config: JobConfig, objects: Mapping[str, Any]) -> Result:
             best=parts.best,
             interrupted=interrupt.is_set,
         )
+        interrupt.keep(trainer)
         interrupt.listen()
         run.train(
             trainer,

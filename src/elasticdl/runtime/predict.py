@@ -101,7 +101,8 @@ class PredictionRun:
                 self.records = self.ledger.records_applied
             self.ledger.close_epoch()
             self.status = "completed"
-        except Stopped:
+        except Stopped as stopped:
+            self.interrupt.keep(stopped)  # and with it the frames that read
             self.status = self.interrupt.status
 
     def _run_lease(self, lease: Lease) -> int:
