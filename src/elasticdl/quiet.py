@@ -9,27 +9,35 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["load_tensorflow"]
+__all__ = ["import_tensorflow", "load_tensorflow"]
 
 
-def load_tensorflow(configure: Callable[[], None] = lambda: None) -> None:
+def load_tensorflow(configure: Callable[[], None] | None = None) -> None:
     """Import TensorFlow and Keras silently. Cheap when they are loaded already.
 
-    `configure` is called before the first op, after which TensorFlow's settings are fixed.
+    Args:
+      configure: called before the first op, after which TensorFlow's settings are fixed.
     """
-    if "tensorflow" in sys.modules and "keras" in sys.modules:
-        _drop_remarks_on_retracing()
-        return
+    if configure or not _is_loaded():
+        with _said("Loading TensorFlow ..."), _stderr_held_back():
+            import_tensorflow()
+            import tensorflow as tf
+
+            if configure:
+                configure()
+            # The first op prints once more, from C++.
+            tf.constant(0)
+    _drop_remarks_on_retracing()
+
+
+def import_tensorflow() -> None:
+    """Import TensorFlow and Keras, and run nothing: its first op would fix its settings and start threads."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ.setdefault("KERAS_BACKEND", "tensorflow")
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-    with _said("Loading TensorFlow ..."), _stderr_held_back():
-        import keras
-        import tensorflow as tf
+    import keras
+    import tensorflow as tf
 
-        configure()
-        # The first op prints once more, from C++.
-        tf.constant(0)
     if keras.backend.backend() != "tensorflow":
         from elasticdl.errors import InvalidValue
 
@@ -38,7 +46,10 @@ def load_tensorflow(configure: Callable[[], None] = lambda: None) -> None:
             "set KERAS_BACKEND=tensorflow."
         )
     tf.get_logger().setLevel("ERROR")
-    _drop_remarks_on_retracing()
+
+
+def _is_loaded() -> bool:
+    return "tensorflow" in sys.modules and "keras" in sys.modules
 
 
 def _drop_remarks_on_retracing() -> None:

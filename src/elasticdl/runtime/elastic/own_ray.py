@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from elasticdl.errors import RunError, reason
+from elasticdl.runtime.elastic.nursery import FORKS, Nursery
 from elasticdl.runtime.elastic.silence import silent_ray, starting_ray
 
 __all__ = ["own_ray"]
@@ -38,22 +39,26 @@ def own_ray(
     *, num_cpus: int, runtime_env: Mapping[str, Any] | None = None, log_level: str = "INFO"
 ) -> Iterator[None]:
     """This process is attached to a Ray that ends with the block, however the block ends."""
+    environment = dict(runtime_env or {})
     with _directory() as directory, silent_ray(log_level):
         processes: list[Any] = []
+        nursery = Nursery(directory, environment.get("env_vars", {})) if FORKS else None
         try:
-            _start(directory, num_cpus, runtime_env, log_level)
+            if nursery:
+                environment["py_executable"] = nursery.command
+            _start(directory, num_cpus, environment, log_level)
             yield
         finally:
             try:
                 processes += _processes(directory)
                 _stop()
             finally:
+                if nursery:
+                    nursery.end()
                 _end([*processes, *_processes(directory)])
 
 
-def _start(
-    directory: Path, num_cpus: int, runtime_env: Mapping[str, Any] | None, log_level: str
-) -> None:
+def _start(directory: Path, num_cpus: int, runtime_env: dict[str, Any], log_level: str) -> None:
     import ray
 
     token = directory / "token"
@@ -77,7 +82,7 @@ def _start(
                 num_cpus=num_cpus,
                 include_dashboard=False,
                 object_store_memory=_store_bytes(),
-                runtime_env=dict(runtime_env or {}) or None,
+                runtime_env=runtime_env or None,
                 log_to_driver=log_level == "DEBUG",
                 logging_level=logging.INFO if log_level == "DEBUG" else logging.CRITICAL,
                 _node_ip_address=LOOPBACK,
