@@ -21,19 +21,18 @@ import report
 
 from elasticdl.data.ledger import Ledger
 from elasticdl.data.source import Shard
-from elasticdl.runtime.elastic.master import TICK_S
-from elasticdl.runtime.elastic.member import BEAT_S
+from elasticdl.runtime.elastic.master import BEATS_A_SECOND, TICK_S
+from elasticdl.runtime.elastic.master import beat_s as beat_of_many_s
 from elasticdl.runtime.elastic.membership import NOTHING, TORN_S, Member, Membership, View
 
 WORKERS, SECONDS = 1000, 60.0
 TURN_S, LOSS_EVERY_S, START_S, NOTICED_S = 0.5, 10.0, 15.0, 0.2
+TIMEOUT_S = 30.0
 LEASES_PER_WORKER, MINIBATCHES_PER_LEASE = 5, 4
-BEATS_A_SECOND = 400
-"""Of all workers together, at most: what `member.py` says."""
 
 
 def beat_every_s(workers: int) -> float:
-    return max(BEAT_S, workers / BEATS_A_SECOND)
+    return beat_of_many_s(workers, TIMEOUT_S)
 
 
 @dataclass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from elasticdl.runtime.elastic.master import Master
-from elasticdl.runtime.elastic.membership import Member, View
+from elasticdl.runtime.elastic.membership import Member, Orders, View
 
 Make = Callable[[], Master]
 FOREVER_S = 2.0
@@ -96,8 +97,26 @@ def test_a_master_that_comes_back_remembers_that_the_job_stops(make: Make) -> No
         master = make()
         await two_members(master)
         await master.stop()
-        assert (await master.beat(0)).stop
-        assert (await make().beat(0)).stop
+        assert (await master.beat(0, Orders())).stop
+        assert (await make().beat(0, Orders())).stop
+
+    asyncio.run(run())
+
+
+def test_a_worker_hears_at_once_what_is_new_and_only_that(make: Make) -> None:
+    async def run() -> None:
+        master = make()
+        await two_members(master)
+        known = await master.beat(0, Orders())
+        assert known == Orders(number=1)
+        waiting = asyncio.create_task(master.beat(0, known))
+        await master.start(2)  # which is nobody's affair
+        await asyncio.sleep(0.05)
+        assert not waiting.done()
+        began = time.monotonic()
+        await master.lost(1, "it was killed")
+        assert (await waiting).abort
+        assert time.monotonic() - began < 1.0
 
     asyncio.run(run())
 

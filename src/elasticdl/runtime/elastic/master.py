@@ -18,12 +18,21 @@ from elasticdl.job.parse import workers_text
 from elasticdl.runtime.elastic.membership import Member, Membership, Orders, View
 from elasticdl.tracking.events import TRANSIENT
 
-__all__ = ["Master"]
+__all__ = ["Master", "beat_s"]
 
 TICK_S = 0.2
 MEETINGS_KEPT = 4
+LISTEN_S = 2.0
+"""How long a worker's call waits for something new: so often it says that it lives."""
+BEATS_A_SECOND = 400
+"""More than so many calls of all workers together are a burden; with many, each waits longer."""
 A_LIFE = 10**9
 """More events than a master has in its life."""
+
+
+def beat_s(workers: int, timeout_s: float) -> float:
+    """How often each of so many workers says that it lives."""
+    return min(max(LISTEN_S, workers / BEATS_A_SECOND), timeout_s / 5)
 
 
 class Master:
@@ -37,6 +46,7 @@ class Master:
 
     def __init__(self, journal: str, workers: tuple[int, int], timeout_s: float) -> None:
         self._asked = workers
+        self._timeout_s = timeout_s
         self._membership = Membership(*go_on_with(*workers), first=workers[0], timeout_s=timeout_s)
         self._journal = _Journal(Path(journal))
         self._events: dict[int, dict[str, Any]] = {}
@@ -125,9 +135,16 @@ class Master:
 
     # --- the workers ---
 
-    async def beat(self, index: int) -> Orders:
-        """A worker lives; what it has to know."""
-        return self._membership.beat(index, time.monotonic())
+    async def beat(self, index: int, known: Orders) -> Orders:
+        """A worker lives; what it has to know, as soon as that is something new."""
+        now = time.monotonic()
+        orders = self._membership.beat(index, now)
+        until = now + beat_s(self._membership.num_alive, self._timeout_s)
+        async with self._changed:
+            while orders == known and (left := until - time.monotonic()) > 0:
+                await self._wait(left)
+                orders = self._membership.orders(index)
+        return orders
 
     async def arrive(
         self, member: Member, number: int, version: int, may_admit: bool, broken: bool

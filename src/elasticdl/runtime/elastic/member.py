@@ -15,7 +15,7 @@ from elasticdl.runtime.elastic.membership import NOTHING, Member, Orders, View
 
 __all__ = ["Left", "RayGroup"]
 
-BEAT_S = 0.5
+AGAIN_S = 0.5
 
 
 class Left(Exception):
@@ -181,15 +181,18 @@ class RayGroup:
     def _live(self) -> None:
         import ray
 
+        orders = Orders()
         while True:
             try:
-                orders = ray.get(self._master.beat.remote(self._member.index))
+                orders = ray.get(self._master.beat.remote(self._member.index, orders))
             except ray.exceptions.RayError:  # the master comes back, or the job is over
-                time.sleep(BEAT_S)
+                time.sleep(AGAIN_S)
                 continue
             if orders.leave:
                 os._exit(0)
             if orders.abort:
                 self._collective.abort(orders.number, "a member of the group is gone")
             self._orders = orders
-            time.sleep(max(BEAT_S, self.size / 400))
+            if orders.abort:  # what is begun just now must fail as well
+                orders = Orders()
+                time.sleep(AGAIN_S)

@@ -126,6 +126,10 @@ class Membership:
         """How many workers are to be started."""
         return max(0, self.maximum - len(self._alive)) if not self.stops else 0
 
+    @property
+    def num_alive(self) -> int:
+        return len(self._alive)
+
     def start(self, index: int) -> None:
         """A worker is being started, under an index that none had before."""
         if index >= self._next:
@@ -161,9 +165,14 @@ class Membership:
 
     def beat(self, index: int, now: float) -> Orders:
         """A worker lives."""
+        if index in self._alive:
+            self._alive[index] = now
+        return self.orders(index)
+
+    def orders(self, index: int) -> Orders:
+        """What a worker has to know."""
         if index not in self._alive:
             return Orders(leave=True)
-        self._alive[index] = now
         is_member = self.view is not None and index in self.view.indices
         if not is_member or index in self._arrived:
             return Orders(stop=self.stops)
