@@ -83,19 +83,24 @@ def test_events_of_runs_are_those_of_the_page() -> None:
 
 def test_events_of_a_master_are_those_of_the_page() -> None:
     async def job() -> dict[int, dict[str, Any]]:
-        master = Master("master.jsonl", (1, 2), 30.0)
-        await master.start(0)
-        await master.arrive(Member(0, "127.0.0.1:1", 11, "here"), 0, NOTHING, True, False)
+        master = Master("master.jsonl", (2, 2), 30.0)
+        members = [Member(index, f"127.0.0.1:{index}", 11, "here") for index in range(2)]
+        for member in members:
+            await master.start(member.index)
+        await asyncio.gather(*(master.arrive(m, 0, NOTHING, True, False) for m in members))
+        await master.drain(1)
+        await asyncio.gather(*(master.arrive(m, 1, 5, True, False) for m in members))
         await master.scale(1, 4)
         await master.lost(0, "its process was killed")
-        back = Master("master.jsonl", (1, 2), 30.0)
+        back = Master("master.jsonl", (2, 2), 30.0)
         found: dict[int, dict[str, Any]] = (await back.watch(0))["events"]
         for one in (master, back):  # what the end of its process does
             one._journal._file.close()
         return found
 
     told = fields_of(list(asyncio.run(job()).values()))
-    assert told.keys() == {"worker_joined", "scaled", "worker_lost", "master_restarted"}
+    of_workers = {"worker_joined", "worker_lost", "worker_left"}
+    assert told.keys() == {*of_workers, "scaled", "master_restarted"}
     assert told.items() <= documented(OF_WORKERS).items()
 
 

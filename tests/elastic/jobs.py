@@ -74,7 +74,7 @@ class Job:
     def workers(self) -> dict[str, int]:
         """The members' processes, the leader's first."""
         alive: dict[str, int] = {}
-        for event in self.events("worker_joined", "worker_lost"):
+        for event in self.events("worker_joined", "worker_lost", "worker_left"):
             if event["event"] == "worker_joined":
                 alive[event["worker"]] = event["pid"]
             else:

@@ -11,6 +11,8 @@ import psutil
 import pytest
 from jobs import Job, write_records
 
+import processes
+
 pytest.importorskip("ray")
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
@@ -45,11 +47,22 @@ def test_training_goes_on_whoever_is_lost(tmp_path: Path, data: Path) -> None:
     chance = random.Random()
     try:
         job.wait_for_workers(3)
-        for hurt in (one_worker, the_leader, one_that_hangs, the_master, all_but_one, everybody):
+        for hurt in (
+            one_worker,
+            the_leader,
+            one_that_hangs,
+            the_master,
+            one_whose_machine_is_wanted_back,
+            all_but_one,
+            everybody,
+        ):
             job.wait_for_steps(chance.randrange(3, 30))
             hurt(job)
             job.wait_for_steps(5)
             job.wait_for_workers(3)
+        lost = [event["reason"] for event in job.events("worker_lost")]
+        for number in (4, 2):
+            scale(job, number)
         job.wait_for_steps(5)
         job.process.send_signal(signal.SIGINT)
         job.end(130)
@@ -57,14 +70,21 @@ def test_training_goes_on_whoever_is_lost(tmp_path: Path, data: Path) -> None:
         job.process.kill()
     job.check_replicas()
     done = job.check_audits(RECORDS)
-    lost = [event["reason"] for event in job.events("worker_lost")]
     assert len(lost) == 8 and lost.count("it does not answer") == 1
     assert all(event.get("redone", 0) <= 1 for event in job.events("group_formed"))
     (end,) = job.events("run_ended")
     assert end["status"] == "interrupted"
     logs = sorted(path.name for path in (tmp_path / "run" / "logs").iterdir())
-    assert {f"worker-{number}.log" for number in range(11)} <= set(logs)
+    assert {f"worker-{number}.log" for number in range(12)} <= set(logs)
     go_on_with_one_worker(tmp_path / "run", data, end["step"], done + 1)
+
+
+def scale(job: Job, number: int) -> None:
+    done = processes.run_python(
+        "-m", "elasticdl", "scale", str(job.output), f"--num_workers={number}"
+    )
+    assert done.returncode == 0, done.stderr
+    job.wait_for_workers(number)
 
 
 def go_on_with_one_worker(output: Path, data: Path, step: int, epochs: int) -> None:
@@ -100,6 +120,17 @@ def one_that_hangs(job: Job) -> None:
 def the_master(job: Job) -> None:
     job.master.kill()
     job.wait_until(lambda: job.events("master_restarted"), "the master is back")
+
+
+def one_whose_machine_is_wanted_back(job: Job) -> None:
+    """It leaves by itself, and no step is done again."""
+    name = random.choice(list(job.workers))
+    job.kill([name], signal.SIGTERM)
+    job.wait_until(lambda: job.events("worker_left"), f"{name} leaves")
+    (left,) = job.events("worker_left")
+    assert left["worker"] == name and "SIGTERM" in left["reason"]
+    job.wait_until(lambda: name not in job.events("group_formed")[-1]["members"], "the others")
+    assert job.events("group_formed")[-1]["redone"] == 0
 
 
 def all_but_one(job: Job) -> None:

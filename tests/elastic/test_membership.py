@@ -357,6 +357,72 @@ def test_scaling_down_keeps_the_lowest_and_turns_the_rest_away() -> None:
     assert job.membership.num_missing == 0
 
 
+def test_who_asks_to_leave_does_so_between_two_steps_and_is_replaced() -> None:
+    job = Job(1, 2)
+    job.train(0, 1)
+    job.membership.drain(0)
+    assert job.membership.num_missing == 1, "another is started at once"
+    assert job.beat(0).pause and job.beat(1).pause and not job.beat(1).abort
+    for index in (0, 1):
+        job.arrive(index, 1, 5)
+    view = job.formed()
+    assert (view.indices, view.truth, view.behind) == ({1}, 1, {})
+    assert job.beat(0) == Orders(leave=True)
+    assert job.membership.num_missing == 1
+
+
+def test_the_last_one_leaves_when_another_has_its_state() -> None:
+    job = Job(1, 1)
+    job.train(0)
+    job.membership.drain(0)
+    assert not job.beat(0).pause, "there is nobody to hand over to"
+    job = job.comes_back()
+    assert job.membership.num_missing == 1
+    job.start(1)
+    job.arrive(1)
+    assert job.beat(0).pause
+    job.arrive(0, 1, 5)
+    view = job.formed()
+    assert (view.indices, view.truth, view.behind) == ({0, 1}, 0, {1: True})
+    assert job.beat(0).pause and job.beat(1).pause
+    for index in (0, 1):
+        job.arrive(index, 2, 6)
+    assert job.formed().indices == {1}
+    assert job.beat(0) == Orders(leave=True)
+
+
+def test_who_alone_took_the_last_step_stays_to_hand_it_over() -> None:
+    job = Job(1, 2)
+    job.train(0, 1)
+    job.membership.drain(0)
+    job.arrive(0, 1, 6)
+    job.arrive(1, 1, 5)
+    view = job.formed()
+    assert (view.indices, view.truth, view.behind) == ({0, 1}, 0, {1: False})
+
+
+def test_nobody_leaves_below_the_minimum_before_another_is_there() -> None:
+    job = Job(2, 2)
+    job.train(0, 1)
+    job.membership.drain(1)
+    assert not job.beat(0).pause
+    job.start(2)
+    job.arrive(2)
+    assert job.beat(0).pause
+    for index in (0, 1):
+        job.arrive(index, 1, 5)
+    assert job.formed().indices == {0, 2}
+
+
+def test_who_is_no_member_yet_leaves_at_once() -> None:
+    job = Job(1, 2)
+    job.train(0)
+    job.start(1)
+    job.membership.drain(1)
+    assert not job.membership.knows(1)
+    assert job.membership.num_missing == 1
+
+
 def test_scaling_down_keeps_who_is_furthest() -> None:
     job = Job(1, 3)
     job.train(0, 1, 2)

@@ -104,7 +104,8 @@ class Job(RuleBasedStateMachine):
         old = self.views[-1].indices if self.views else set()
         survivors = [w for w in members if w.index in old]
         if all(w.may_admit for w in survivors):
-            assert len(members) <= self.membership.maximum
+            drained = self.membership.drained & {w.index for w in members}
+            assert len(members) <= self.membership.maximum + len(drained)
             assert len(members) >= self.membership.minimum or self.membership.stops
         else:
             assert len(survivors) == len(members)
@@ -204,6 +205,18 @@ class Job(RuleBasedStateMachine):
         assert not self.membership.lost(worker.index)
         self.form()
 
+    @precondition(lambda self: self.workers)
+    @rule(pick=PICK)
+    def drain(self, pick: int) -> None:
+        """A worker asks to leave. A member stays until others have what it has."""
+        worker = self.some(pick, list(self.workers.values()))
+        is_member = bool(self.views) and worker.index in self.views[-1].indices
+        self.membership.drain(worker.index)
+        assert self.membership.knows(worker.index) == is_member
+        if not is_member:
+            self.expelled.append(self.workers.pop(worker.index))
+        self.form()
+
     @precondition(lambda self: self.training)
     @rule(pick=PICK, may_admit=st.booleans())
     def regroup(self, pick: int, may_admit: bool) -> None:
@@ -297,9 +310,8 @@ class Job(RuleBasedStateMachine):
     def everybody_who_lives_is_known(self) -> None:
         if hasattr(self, "workers"):
             assert all(self.membership.knows(i) for i in self.workers)
-            assert self.membership.num_missing == max(
-                0, self.membership.maximum - len(self.workers)
-            )
+            staying = len(self.workers.keys() - self.membership.drained)
+            assert self.membership.num_missing == max(0, self.membership.maximum - staying)
 
     @invariant()
     def members_that_are_level_have_one_state(self) -> None:

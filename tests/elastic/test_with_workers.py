@@ -112,6 +112,7 @@ def test_a_poisoned_task_is_left_out_where_that_is_allowed(tmp_path: Path, poiso
     result = with_workers(
         tmp_path / "run",
         poisoned,
+        3,
         minibatch_size=5,
         num_minibatches_per_task=4,
         max_bad_tasks=1,
@@ -119,6 +120,6 @@ def test_a_poisoned_task_is_left_out_where_that_is_allowed(tmp_path: Path, poiso
     assert result.status == "completed"
     events = read_events(tmp_path / "run" / "events.jsonl")
     bad = [event for event in events if event["event"] == "bad_task"]
-    assert [(event["start"], event["end"], event["tries"]) for event in bad] == [(20, 40, 2)]
+    assert [(event["start"], event["end"], event["tries"]) for event in bad] == [(20, 40, 3)]
     (audit,) = [event for event in events if event["event"] == "epoch_audit"]
     assert (audit["records"], audit["examples"], audit["skipped"]) == (380, 380, 20)

@@ -49,6 +49,7 @@ class GroupChanges:
         self._members: tuple[str, ...] = ()
         self._joined: list[str] = []
         self._lost: dict[str, str] = {}
+        self._left: dict[str, str] = {}
         self._lost_at = 0.0
         self._step = 0
 
@@ -58,6 +59,8 @@ class GroupChanges:
             self._joined.append(event["worker"])
         elif kind == "worker_lost":
             self._note_lost(event)
+        elif kind == "worker_left":
+            self._left[event["worker"]] = event["reason"]
         elif kind in ("progress", "step"):
             self._step = event["step"]
         elif kind == "group_formed":
@@ -89,16 +92,22 @@ class GroupChanges:
             time=event["time"],
         )
         self._members, self._step = members, event["step"]
-        self._joined, self._lost, self._lost_at = [], {}, 0.0
+        self._joined, self._lost, self._left, self._lost_at = [], {}, {}, 0.0
         return change
 
     def _words(self, members: tuple[str, ...], because: str) -> str:
-        by_reason: dict[str, list[str]] = {}
-        for name, reason in self._lost.items():
-            by_reason.setdefault(because.format(reason=reason), []).append(name)
-        left = [name for name in self._members if name not in (*members, *self._lost)]
+        left = {name: self._left.get(name, "") for name in self._gone(members)}
         joined = [name for name in self._joined if name in members]
-        words = [f"{some(names)} lost{reason}" for reason, names in by_reason.items()]
-        words += [f"{some(left)} left"] if left else []
+        words = [*_by_reason(self._lost, "lost", because), *_by_reason(left, "left", because)]
         words += [f"{some(joined)} joined"] if joined else []
         return ", ".join(words) or "formed anew"
+
+    def _gone(self, members: tuple[str, ...]) -> list[str]:
+        return [name for name in self._members if name not in (*members, *self._lost)]
+
+
+def _by_reason(names: Mapping[str, str], what: str, because: str) -> list[str]:
+    found: dict[str, list[str]] = {}
+    for name, reason in names.items():
+        found.setdefault(because.format(reason=reason) if reason else "", []).append(name)
+    return [f"{some(some_names)} {what}{reason}" for reason, some_names in found.items()]

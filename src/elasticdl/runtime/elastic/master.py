@@ -139,12 +139,18 @@ class Master:
         """A worker lives; what it has to know, as soon as that is something new."""
         now = time.monotonic()
         orders = self._membership.beat(index, now)
-        until = now + beat_s(self._membership.num_alive, self._timeout_s)
+        until = now + beat_s(len(self._membership.alive), self._timeout_s)
         async with self._changed:
             while orders == known and (left := until - time.monotonic()) > 0:
                 await self._wait(left)
                 orders = self._membership.orders(index)
         return orders
+
+    async def drain(self, index: int) -> None:
+        """A worker asks to leave, since its machine is wanted back."""
+        self._membership.drain(index)
+        self._note()
+        await self._change()
 
     async def arrive(
         self, member: Member, number: int, version: int, may_admit: bool, broken: bool
@@ -241,11 +247,15 @@ class Master:
 
     def _form(self) -> None:
         before = self._membership.view
+        alive, asked = self._membership.alive, self._membership.drained
         view = self._membership.form(time.monotonic())
         if view is None:
             return
         self._note()
         known = set() if before is None else before.indices
+        for index in sorted((known & alive) - view.indices):
+            why = "it was asked to (SIGTERM)" if index in asked else "fewer are wanted"
+            self._emit("worker_left", worker=f"worker-{index}", reason=why)
         for member in view.members:
             if member.index not in known:
                 self._emit("worker_joined", worker=member.name, pid=member.pid, node=member.node)

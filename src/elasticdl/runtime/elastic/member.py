@@ -137,6 +137,12 @@ class RayGroup:
             except GroupBroken:
                 continue
 
+    def leave(self) -> None:
+        """Ask to be no member any more. It is one until the others have met without it."""
+        threading.Thread(
+            target=self._ask, args=(self._master.drain, self._member.index), daemon=True
+        ).start()
+
     def _adopt(self, view: View) -> None:
         self._collective.form(view.number, {m.index: m.address for m in view.members})
         self._view = view

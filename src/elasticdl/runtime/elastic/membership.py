@@ -118,17 +118,29 @@ class Membership:
         """Every worker that was started and is not lost, and when it was heard of last (members, and who waits)."""
         self._arrived: dict[int, _Arrival] = {}
         self._leaving: set[int] = set()
+        self._drained: set[int] = set()
+        """Who asked to leave, and does as soon as others have what it has."""
 
     # --- workers ---
 
     @property
     def num_missing(self) -> int:
         """How many workers are to be started."""
-        return max(0, self.maximum - len(self._alive)) if not self.stops else 0
+        return max(0, self.maximum - len(self._staying)) if not self.stops else 0
 
     @property
-    def num_alive(self) -> int:
-        return len(self._alive)
+    def _staying(self) -> set[int]:
+        return self._alive.keys() - self._drained
+
+    @property
+    def alive(self) -> frozenset[int]:
+        """Every worker that was started and is not lost."""
+        return frozenset(self._alive)
+
+    @property
+    def drained(self) -> frozenset[int]:
+        """Who asked to leave."""
+        return frozenset(self._drained)
 
     def start(self, index: int) -> None:
         """A worker is being started, under an index that none had before."""
@@ -141,7 +153,15 @@ class Membership:
         was_alive = self._alive.pop(index, None) is not None
         self._arrived.pop(index, None)
         self._leaving.discard(index)
+        self._drained.discard(index)
         return was_alive
+
+    def drain(self, index: int) -> None:
+        """A worker asks to leave: its machine is wanted back. Another is to be started at once."""
+        if index in self._live_members:
+            self._drained.add(index)
+        else:  # nobody needs what it has
+            self.lost(index)
 
     def expire(self, now: float) -> list[int]:
         """Expel the members, and those who wait, that have said nothing for too long.
@@ -221,11 +241,21 @@ class Membership:
             return None
         survivors.sort(key=lambda a: -a.version)  # who is furthest stays, however few are wanted
         may_admit = all(arrival.may_admit for arrival in survivors)
-        chosen = (survivors + newcomers)[: self.maximum] if may_admit else survivors
+        chosen = self._chosen(survivors, newcomers) if may_admit else survivors
         if len(chosen) < (self._wanted(bool(survivors), now) if may_admit else 1):
             return None
         self._leaving |= {a.member.index for a in survivors if a not in chosen}
         return self._make(chosen)
+
+    def _chosen(self, survivors: list[_Arrival], newcomers: list[_Arrival]) -> list[_Arrival]:
+        """Who is in the next view: without those who asked to leave, if there are others with all that they have."""
+        staying = [a for a in survivors if a.member.index not in self._drained]
+        if staying and staying[0].version == survivors[0].version:
+            without = [*staying, *newcomers][: self.maximum]
+            if len(without) >= self.minimum or self.stops:
+                return without
+        room = self.maximum + len(survivors) - len(staying)  # who leaves hands over first
+        return (survivors + newcomers)[:room]
 
     def _wanted(self, goes_on: bool, now: float) -> int:
         """With how many a view begins: the first one, and one after all were lost, waits for some."""
@@ -257,6 +287,7 @@ class Membership:
         for index in self._leaving:
             self._arrived.pop(index, None)
             self._alive.pop(index, None)
+        self._drained -= self._leaving
         self._leaving = set()
         return self.view
 
@@ -299,10 +330,13 @@ class Membership:
         return [i for i in self._arrived if i not in members]
 
     def _wants_change(self) -> bool:
-        size = len(self._live_members)
+        members, newcomers = self._live_members, bool(self.newcomers)
+        size, staying = len(members), len(members - self._drained)
         if not self.minimum <= size <= self.maximum:
             return True
-        return bool(self.newcomers) and size < self.maximum
+        if staying < size and (newcomers or staying >= max(1, self.minimum)):
+            return True
+        return newcomers and size < self.maximum
 
     # --- the journal ---
 
@@ -316,6 +350,7 @@ class Membership:
             "alive": sorted(self._alive),
             "ready": sorted(i for i, heard in self._alive.items() if heard < float("inf")),
             "stops": self.stops,
+            "drained": sorted(self._drained),
             "view": None
             if self.view is None
             else {
@@ -341,5 +376,6 @@ class Membership:
                 view["founds"],
             )
             self._first = self.minimum
+        self._drained = set(snapshot["drained"])
         ready = set(snapshot["ready"])
         self._alive = {i: now if i in ready else float("inf") for i in snapshot["alive"]}

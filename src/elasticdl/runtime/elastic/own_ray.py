@@ -11,6 +11,7 @@ import logging
 import os
 import secrets
 import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -49,6 +50,7 @@ def own_ray(
             _start(directory, num_cpus, environment, log_level)
             yield
         finally:
+            started = _started_by_ray()
             try:
                 processes += _processes(directory)
                 _stop()
@@ -56,6 +58,8 @@ def own_ray(
                 if nursery:
                     nursery.end()
                 _end([*processes, *_processes(directory)])
+                for process in started:
+                    process.poll()  # Python warns of those that nobody asked for their end
 
 
 def _start(directory: Path, num_cpus: int, runtime_env: dict[str, Any], log_level: str) -> None:
@@ -105,6 +109,13 @@ def _stop() -> None:
         ray.shutdown()
     finally:
         _forget_token()
+
+
+def _started_by_ray() -> list[subprocess.Popen[bytes]]:
+    from ray._private import worker
+
+    by_kind = getattr(getattr(worker, "_global_node", None), "all_processes", {})
+    return [info.process for infos in by_kind.values() for info in infos]
 
 
 def _forget_token() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import tempfile
 import time
@@ -85,6 +86,7 @@ class Worker:
         collective = _load_collective(self._index, assignment)
         member = Member(self._index, collective.address, os.getpid(), _node_name())
         group = RayGroup(master, member, collective)
+        signal.signal(signal.SIGTERM, lambda *_: group.leave())
         return train(config, _fetched(objects), assignment.directory, group, master)
 
     def _share(
