@@ -26,7 +26,7 @@ RECORDS = 1_000
 
 @pytest.fixture(scope="module", autouse=True)
 def one_ray() -> Iterator[None]:
-    with ray_cluster(None, num_cpus=2):
+    with ray_cluster(None, num_cpus=3):
         yield
 
 

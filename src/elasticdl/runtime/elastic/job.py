@@ -71,7 +71,6 @@ class Job:
         self._objects = [_put(given)]
         self._actor = ray.remote(
             max_restarts=0,
-            max_concurrency=2,
             **_resources(assignment.config, cluster),
             **environment_of(cluster),
         )(Worker)
