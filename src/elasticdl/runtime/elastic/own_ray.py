@@ -77,6 +77,7 @@ def _start(directory: Path, num_cpus: int, runtime_env: dict[str, Any], log_leve
         "RAY_USAGE_STATS_ENABLED": "0",
         # Ray's own processes would go before the training each time that they wake up.
         "RAY_worker_niceness": "0",
+        "RAY_enable_metrics_collection": "0",  # nobody would read them
         # Under `uv run` Ray would make a new environment for each worker; they are to share this one.
         "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
     }
