@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from elasticdl.quiet import load_tensorflow
-from processes import read_at_import
+from elasticdl.runtime.elastic import nursery
+from processes import read_at_import, start_nursery
 
 # Test modules import TensorFlow themselves: their subprocesses and they are to be as quiet as users'.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
@@ -48,6 +49,12 @@ def pytest_runtest_protocol() -> Generator[None, object, object]:
 @pytest.fixture(scope="session")
 def tensorflow() -> None:
     load_tensorflow()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _forked_nurseries() -> None:
+    """Jobs with workers that are run in this process start sooner."""
+    nursery.start_python = start_nursery
 
 
 @pytest.fixture(autouse=True)

@@ -10,6 +10,7 @@ a socket that is told the number of the process, and at its end how it ended. Th
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import gc
 import json
 import os
@@ -23,7 +24,7 @@ from pathlib import Path
 from selectors import EVENT_READ, DefaultSelector
 from types import ModuleType
 
-LARGEST = 1 << 20
+LARGEST, MOST_FDS = 1 << 20, 16
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,10 @@ class Request:
     cwd: str
     env: dict[str, str]
     new_session: bool
-    streams: Sequence[int]
+    inherited: Sequence[int]
+    """The numbers that more file descriptors have in the program."""
+    fds: Sequence[int]
+    """Of its streams, then of those."""
 
 
 def load_tensorflow() -> None:
@@ -97,17 +101,17 @@ class Server:
                         return request
 
     def _receive(self) -> tuple[bytes, list[int]] | None:
-        message, fds, _, _ = socket.recv_fds(self._requests, LARGEST, 4)
+        message, fds, _, _ = socket.recv_fds(self._requests, LARGEST, MOST_FDS)
         return (message, fds) if message else None
 
     def _fork(self, message: bytes, fds: list[int]) -> Request | None:
-        *streams, answer = fds
+        *given, answer = fds
         told = socket.socket(fileno=answer)
         child = os.fork()
         if not child:
             self._leave(told)
-            return Request(**json.loads(message), streams=streams)
-        for fd in streams:
+            return Request(**json.loads(message), fds=given)
+        for fd in given:
             os.close(fd)
         self._children[child] = told
         told.sendall(f"{child}\n".encode())
@@ -135,7 +139,11 @@ def become(request: Request) -> None:
     """Make this process what a new one would be."""
     if request.new_session:
         os.setsid()
-    for number, fd in enumerate(request.streams):
+    # First out of each other's way.
+    aside = [fcntl.fcntl(fd, fcntl.F_DUPFD, 100) for fd in request.fds]
+    for fd in request.fds:
+        os.close(fd)
+    for number, fd in zip((0, 1, 2, *request.inherited), aside, strict=True):
         os.dup2(fd, number)
         os.close(fd)
     os.chdir(request.cwd)

@@ -62,6 +62,15 @@ def run_python(
     return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
 
+def start_nursery(*words: str, env: Mapping[str, str], **options: Any) -> subprocess.Popen[Any]:
+    """A nursery of workers that need not load TensorFlow. All that it does is the same."""
+    server = _fork_server(TENSORFLOW, frozenset(read_at_import(env).items()))
+    command = [sys.executable, *words]
+    if server is None:
+        return subprocess.Popen(command, env=env, **options)
+    return Fork(command, way=server.way, env=env, **options)
+
+
 class ForkedSender(MlflowSender):
     """A sender that need not load MLflow. All that it does is the same."""
 
@@ -93,12 +102,14 @@ class Fork(subprocess.Popen[Any]):
             "cwd": os.fspath(asked["cwd"] or os.getcwd()),
             "env": dict(os.environ if asked["env"] is None else asked["env"]),
             "new_session": asked["start_new_session"],
+            "inherited": list(asked["pass_fds"]),
         }
         streams = (asked["p2cread"], asked["c2pwrite"], asked["errwrite"])
         fds = [number if fd == -1 else fd for number, fd in enumerate(streams)]
         with self._answer:
             message = json.dumps(request).encode()
-            socket.send_fds(self._way, [message], [*fds, self._answer.fileno()])
+            given = [*fds, *request["inherited"], self._answer.fileno()]
+            socket.send_fds(self._way, [message], given)
         self._answers = self._told.makefile()
         self.pid = int(self._answers.readline())
         self._child_created = True
@@ -165,7 +176,8 @@ def _fork_server(loaded: str, read: frozenset[tuple[str, str]]) -> ForkServer | 
             stdin=subprocess.DEVNULL,
             stdout=said,
             stderr=said,
-            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # forks would not have its threads
+            # Forks would not have the threads of OpenBLAS.
+            env={**os.environ, **dict(read), "OPENBLAS_NUM_THREADS": "1"},
         )
         its.close()
         atexit.register(end, server, mine)

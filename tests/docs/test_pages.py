@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from elasticdl.experiments import stages
+from elasticdl.runtime.elastic.cluster import ray_cluster
 from processes import ForkedSender
 
 from .blocks import ROOT, blocks_of, pages
 from .reader import Reader
 
+WITH_WORKERS = ("docs/guides/elastic.md", "docs/guides/experiments.md", "docs/guides/sql.md")
+"""Readers who have a Ray already. Who follows the README starts one."""
+
 PAGES = [page.relative_to(ROOT).as_posix() for page in pages()]
+
+
+@pytest.fixture(scope="module")
+def one_ray() -> Iterator[None]:
+    with ray_cluster(None, num_cpus=4):
+        yield
 
 
 @pytest.mark.usefixtures("tensorflow")
@@ -26,6 +37,8 @@ def test_page_works_when_it_is_followed(
         monkeypatch.setattr(stages, "MlflowSender", ForkedSender)
     if name in ("docs/guides/storage.md", "docs/guides/experiments.md"):  # readers with a bucket
         request.getfixturevalue("bucket")
+    if name in WITH_WORKERS:
+        request.getfixturevalue("one_ray")
     if name == "docs/guides/mlflow.md":  # MLflow's own, of SQLAlchemy
         warnings.filterwarnings("ignore", message=".*noload.*")
     # Pages that use the models which come with us say to start from the repository's root.

@@ -56,7 +56,7 @@ def test_training_goes_on_whoever_is_lost(tmp_path: Path, data: Path) -> None:
             all_but_one,
             everybody,
         ):
-            job.wait_for_steps(chance.randrange(3, 30))
+            job.wait_for_steps(chance.randrange(3, 20))
             hurt(job)
             job.wait_for_steps(5)
             job.wait_for_workers(3)

@@ -26,6 +26,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from selectors import EVENT_READ, DefaultSelector
+from typing import Any
 
 __all__ = ["FORKS", "Nursery"]
 
@@ -47,6 +48,10 @@ FIRST_TO_GO = "1000"
 """Where memory is short, the system is to end workers: nothing is lost with them. Ray sets it for what it starts."""
 
 
+def start_python(*words: str, **options: Any) -> subprocess.Popen[Any]:
+    return subprocess.Popen([sys.executable, *words], **options)
+
+
 class Nursery:
     """The process, which ends with this one.
 
@@ -65,8 +70,11 @@ class Nursery:
             listener.bind(str(path))
             listener.listen(64)
             given = (listener.fileno(), life.fileno())
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", __name__, *map(str, given), str(path)],
+            self._process = start_python(
+                "-m",
+                __name__,
+                *map(str, given),
+                str(path),
                 pass_fds=given,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
