@@ -83,9 +83,11 @@ def test_a_ray_that_is_there_is_used_and_left(cluster: Cluster, tmp_path: Path) 
 LIFE = """
 import os, signal, sys, tempfile
 import psutil
+from elasticdl.runtime.elastic import own_ray
 from elasticdl.runtime.elastic.cluster import ray_cluster
 
 way = sys.argv[1]
+own_ray.FORKS = way == "ends"  # with a nursery and without
 def processes():
     return psutil.Process().children(recursive=True)
 other = __import__("subprocess").Popen([sys.executable, "-c", "input()"], stdin=-1)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import queue
 import signal
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from select import select
 from typing import Any
 
 import pytest
@@ -30,6 +31,10 @@ class Peer:
             str(PROGRAM), str(index), stderr=subprocess.DEVNULL, text=True, bufsize=1, **streams
         )
 
+        self._said: queue.Queue[str] = queue.Queue()
+        self._ear = threading.Thread(target=self._listen, daemon=True)
+        self._ear.start()
+
     def begin(self) -> None:
         self.address = self.hear(START_S)["address"]
 
@@ -37,20 +42,27 @@ class Peer:
         self._process.stdin.write(json.dumps({"do": do, **arguments}) + "\n")
 
     def hear(self, seconds: float = SOON_S) -> dict[str, Any]:
-        stream = self._process.stdout
-        assert select([stream], [], [], seconds)[0], f"peer {self.index} says nothing"
-        line = stream.readline()
+        try:
+            line = self._said.get(timeout=seconds)
+        except queue.Empty:
+            raise AssertionError(f"peer {self.index} says nothing") from None
         assert line, f"peer {self.index} has ended"
         return json.loads(line)
 
     def is_silent(self) -> bool:
-        return not select([self._process.stdout], [], [], 0)[0]
+        return self._said.empty()
+
+    def _listen(self) -> None:
+        while line := self._process.stdout.readline():
+            self._said.put(line)
+        self._said.put("")
 
     def signal(self, number: int) -> None:
         os.kill(self._process.pid, number)
 
     def end(self) -> None:
         self._process.kill()
+        self._ear.join()
         self._process.communicate()
 
 
