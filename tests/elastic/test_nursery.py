@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from elasticdl.runtime.elastic.nursery import FORKS
+from elasticdl.runtime.elastic.nursery import FORKS, Nursery
 from processes import run_python
 
 pytestmark = pytest.mark.skipif(not FORKS, reason="workers are not forks here")
@@ -86,6 +87,14 @@ def test_workers_are_forks_and_others_come_when_the_nursery_is_gone() -> None:
     assert [facts["pid"] for facts in after] == [one["pid"], other["pid"]]
     assert not later["was_loaded"]
     assert [facts["sum"] for facts in (*both, *after, later)] == [10] * 5
+
+
+def test_a_directory_may_have_any_name(tmp_path: Path) -> None:
+    directory = tmp_path / "a b; $(c)"
+    directory.mkdir()
+    nursery = Nursery(directory, {})
+    nursery.end()
+    assert shlex.split(nursery.command)[-1] == str(directory / "n")
 
 
 @pytest.fixture

@@ -18,6 +18,7 @@ import importlib
 import json
 import os
 import runpy
+import shlex
 import signal
 import socket
 import subprocess
@@ -63,8 +64,8 @@ class Nursery:
     def __init__(self, directory: Path, variables: Mapping[str, str]) -> None:
         path = directory / "n"
         cradle = Path(__file__).with_name("cradle.py")
-        self.command = f"{sys.executable} -IS {cradle} {path}"
-        """What Ray is to start instead of Python."""
+        self.command = shlex.join([sys.executable, "-IS", str(cradle), str(path)])
+        """What Ray is to start instead of Python, by a shell."""
         self._life, life = socket.socketpair()
         with life, socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
             listener.bind(str(path))
