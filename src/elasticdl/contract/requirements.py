@@ -13,7 +13,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from elasticdl.errors import InvalidValue, MissingPackage, NotFound, reason
 
-__all__ = ["Unmet", "check_requirements", "unmet_requirements"]
+__all__ = ["Unmet", "check_requirements", "unmet_requirement", "unmet_requirements"]
 
 FILE = "requirements.txt"
 FEW = 3
@@ -64,7 +64,10 @@ def unmet_requirements(zoo: Path) -> list[Unmet]:
     """What the zoo's `requirements.txt` asks for and is not there; a zoo without the file asks nothing."""
     if not (zoo / FILE).is_file():
         return []
-    found = [_unmet(requirement) for requirement in _requirements(zoo.resolve(), zoo / FILE, set())]
+    found = [
+        unmet_requirement(requirement)
+        for requirement in _requirements(zoo.resolve(), zoo / FILE, set())
+    ]
     return list(dict.fromkeys(unmet for unmet in found if unmet))
 
 
@@ -119,7 +122,8 @@ def _parse(line: str, file: Path, number: int) -> Requirement:
         ) from error
 
 
-def _unmet(requirement: Requirement, through: str | None = None) -> Unmet | None:
+def unmet_requirement(requirement: Requirement, through: str | None = None) -> Unmet | None:
+    """The requirement itself, or the first of those that its extras bring, that is not there."""
     required = _plainly(requirement)
     try:
         installed = distribution(requirement.name)
@@ -134,7 +138,7 @@ def _unmet(requirement: Requirement, through: str | None = None) -> Unmet | None
                 further.marker is not None
                 and not further.marker.evaluate({"extra": ""})
                 and further.marker.evaluate({"extra": extra})
-                and (unmet := _unmet(further, through or required))
+                and (unmet := unmet_requirement(further, through or required))
             ):
                 return unmet
     return None

@@ -1,0 +1,1 @@
+"""Jobs on Kubernetes: an image with the model files, and a RayJob in which the elastic runtime runs."""

@@ -1,0 +1,104 @@
+"""The files that an engine builds an image of: exactly those that go in, packed the same way every time."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import tarfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import IO
+
+from elasticdl.errors import InvalidValue, NotFound
+from elasticdl.runtime.elastic.zoo_files import ZooFiles, sort_zoo_files
+from elasticdl.storage import storage_errors
+
+__all__ = ["IGNORE_FILE", "OWN", "ZOO", "files_of_zoo", "left_out_line", "pack"]
+
+OWN = "elasticdl"
+ZOO = "model_zoo"
+IGNORE_FILE = ".dockerignore"
+SHOWN = 3
+
+
+def files_of_zoo(zoo: Path, include: Sequence[str] = ()) -> ZooFiles:
+    """Which files of a zoo go into an image, by the rules of `sort_zoo_files` and of its `.dockerignore`.
+
+    Raises:
+      NotFound: there is no such directory.
+      InvalidValue: that is too much to be a zoo, or a pattern names nothing.
+    """
+    if not zoo.is_dir():
+        raise NotFound(
+            f"There is no model zoo {zoo}. Give --model_zoo a directory of this machine."
+        )
+    with storage_errors(str(zoo), doing="read"):
+        found = sort_zoo_files(zoo, include)
+        for pattern in include:
+            if not sort_zoo_files(zoo, [pattern]).asked:
+                raise InvalidValue(
+                    f"Invalid image_include {pattern!r}: no file of the model zoo {zoo} is called so. "
+                    "Give the name, or the path below the zoo, of a file: *.bin or words/*.txt."
+                )
+        ignored = _ignored(zoo)
+    kept = set(found.asked)
+    return ZooFiles(
+        [name for name in found.taken if name in kept or not ignored(name)],
+        [name for name in found.left_out if not ignored(name)],
+        found.asked,
+    )
+
+
+def _ignored(zoo: Path) -> Callable[[str], bool]:
+    from docker.utils.build import PatternMatcher  # type: ignore[import-untyped]
+
+    file = zoo / IGNORE_FILE
+    lines = file.read_text(encoding="utf-8-sig").splitlines() if file.is_file() else []
+    said = [line.strip() for line in lines]
+    matcher = PatternMatcher([line for line in said if line and not line.startswith("#")])
+    return lambda name: bool(matcher.matches(name))
+
+
+def left_out_line(left_out: Sequence[str]) -> str:
+    """What a user should know of files that stay here.
+
+    >>> left_out_line([".env"]).partition(": .env")[0]
+    'Not in the image: 1 file of the model zoo that looks like data or a secret'
+    """
+    names = ", ".join(left_out[:SHOWN]) + (", ..." if len(left_out) > SHOWN else "")
+    said = "1 file of the model zoo that looks like data or a secret"
+    if len(left_out) > 1:
+        said = f"{len(left_out)} files of the model zoo that look like data or secrets"
+    return f"Not in the image: {said}: {names}. To take one: --image_include=PATTERN"
+
+
+def pack(archive: IO[bytes], own: dict[str, bytes], zoo: Path | None, names: Sequence[str]) -> str:
+    """Write the context: files of our own by their names, and those of a zoo. Returns what it hashes to."""
+    with storage_errors("the image's files"), tarfile.open(fileobj=archive, mode="w") as tar:
+        for name, content in own.items():
+            _add(tar, name, content)
+        if zoo is not None:
+            tar.addfile(_entry(ZOO, tarfile.DIRTYPE, 0o755))  # also when it is empty
+            for name in names:
+                file = zoo / name
+                runs = file.stat().st_mode & 0o100
+                _add(tar, f"{ZOO}/{name}", file.read_bytes(), 0o755 if runs else 0o644)
+    archive.seek(0)
+    hashed = hashlib.sha256()
+    while piece := archive.read(1 << 20):
+        hashed.update(piece)
+    archive.seek(0)
+    return hashed.hexdigest()
+
+
+def _add(tar: tarfile.TarFile, name: str, content: bytes, mode: int = 0o644) -> None:
+    entry = _entry(name, tarfile.REGTYPE, mode)
+    entry.size = len(content)
+    tar.addfile(entry, io.BytesIO(content))
+
+
+def _entry(name: str, kind: bytes, mode: int) -> tarfile.TarInfo:
+    """Without owner and time, by which no layer should differ."""
+    entry = tarfile.TarInfo(name)
+    entry.type, entry.mode = kind, mode
+    return entry
