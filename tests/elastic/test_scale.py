@@ -16,7 +16,8 @@ from elasticdl.artifacts.run_directory import RunDirectory
 from elasticdl.cli.main import main
 from elasticdl.errors import InvalidValue, NotFound, RunError
 from elasticdl.job.parse import workers_text
-from elasticdl.runtime.elastic.scaling import ANSWER_S, SCALE_FILE, ScaleWish, ask, find_run
+from elasticdl.runtime.elastic.scaling import ANSWER_S, SCALE_FILE, ScaleWish, ask
+from elasticdl.runtime.jobs.find import find_run
 
 ELASTIC = {"command": "train", "distribution_strategy": "AllreduceStrategy", "num_workers": "2"}
 
@@ -195,7 +196,8 @@ def test_the_command_says_what_changes(capsys: pytest.CaptureFixture[str]) -> No
     running = threading.Thread(target=run)
     running.start()
     try:
-        assert main(["scale", "digits", "--num-workers=4"]) == 0
+        with directory.held(resume=True, job={}):
+            assert main(["scale", "digits", "--num-workers=4"]) == 0
     finally:
         ended.set()
         running.join()

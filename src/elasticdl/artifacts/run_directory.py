@@ -13,8 +13,10 @@ The directory may be at any fsspec address.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,7 +24,7 @@ from typing import Any
 
 from upath import UPath
 
-from elasticdl.artifacts.hold import Hold
+from elasticdl.artifacts.hold import Hold, Holder, holder_of
 from elasticdl.errors import InvalidValue, NotFound, OutputExists
 from elasticdl.storage import children, is_local, place, remove, storage_errors, write_file
 
@@ -38,6 +40,7 @@ OURS = (
     "logs",
     "master.jsonl",
     "scale.json",
+    "stop.json",
     ".lock",
 )
 
@@ -47,7 +50,8 @@ class RunDirectory:
 
     def __init__(self, path: str | os.PathLike[str] | UPath) -> None:
         self.path = place(path)
-        self._hold = Hold(self.path)
+        self._wish = self.path / "stop.json"
+        self._hold = Hold(self.path, self._wish)
 
     @property
     def job(self) -> UPath:
@@ -138,6 +142,26 @@ class RunDirectory:
                 for name in OURS[:-1]:
                     remove(self.path / name)
                 write_file(self.job, (json.dumps(job, indent=2, default=str) + "\n").encode())
+            remove(self._wish)  # one that was left was for an earlier run
             yield
         finally:
+            with contextlib.suppress(Exception):  # there may be worse to tell
+                remove(self._wish)
             self._hold.release()
+
+    @property
+    def holder(self) -> Holder | None:
+        """Who writes to it right now; None when nobody does."""
+        return holder_of(self.path)
+
+    def ask_to_stop(self) -> None:
+        """Wish that the run that holds it ends with a checkpoint, wherever it runs."""
+        write_file(self._wish, (json.dumps({"time": round(time.time(), 3)}) + "\n").encode())
+
+    def take_back(self) -> None:
+        """Wish it no longer."""
+        remove(self._wish)
+
+    def is_asked_to_stop(self) -> bool:
+        """Whether somebody wishes that the run, which is held here, ends."""
+        return self._hold.is_asked_to_end()

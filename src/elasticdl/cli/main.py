@@ -53,6 +53,7 @@ cli = LazyGroup(
             "elasticdl.cli.scale:scale",
             "Change the number of workers of a running job.",
         ),
+        "jobs": ("elasticdl.cli.jobs:jobs", "Look at jobs and stop them, wherever they run."),
         "new": ("elasticdl.cli.new:new", "Write a project with an experiment that runs."),
         "schema": ("elasticdl.cli.schema:schema", "Print the schema of an experiment's config."),
         "sql": ("elasticdl.cli.sql:sql", "Run SQL that may also train and predict."),

@@ -1,8 +1,10 @@
-"""`elasticdl scale`."""
+"""`elasticdl scale`, which is `elasticdl jobs scale` too."""
 
 from __future__ import annotations
 
 import click
+
+from elasticdl.cli.jobs_options import on_cluster
 
 __all__ = ["scale"]
 
@@ -15,18 +17,16 @@ __all__ = ["scale"]
     required=True,
     help="Number of workers, or the least and the most: `2:4`.",
 )
-def scale(job: str, num_workers: str) -> None:
+@on_cluster
+def scale(job: str, num_workers: str, cluster: str | None, namespace: str | None) -> None:
     """Change the number of workers of a running job.
 
-    JOB is the --output of the run, or the name of the job: then it is its newest run below elasticdl_runs/.
+    JOB is the --output of the run, or the name of the job: then it is its newest run below elasticdl_runs/. With
+    --cluster it is the name of the job in the cluster.
     Workers that join load while the others train. Workers that leave lose nothing.
     """
-    from elasticdl.job.parse import parse_workers, workers_text
-    from elasticdl.runtime.elastic.scaling import ask, find_run
+    from elasticdl.job.parse import parse_workers
+    from elasticdl.runtime.jobs.jobs import jobs_at
 
     workers = parse_workers("num_workers", num_workers)
-    event = ask(find_run(job), workers)
-    before, after = (
-        workers_text(parse_workers(name, event[name])) for name in ("before", "num_workers")
-    )
-    click.echo(f"scaling from {before} to {after} workers")
+    jobs_at(cluster, namespace).scale(job, workers, click.echo)

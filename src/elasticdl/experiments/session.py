@@ -111,6 +111,7 @@ class Session:
             ) as journal,
             self._telling(journal),
         ):
+            self.interrupt.heed(self.directory.is_asked_to_stop)
             if trains:
                 self._train(journal)
             elif "train" in stages:

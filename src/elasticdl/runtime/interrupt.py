@@ -36,7 +36,7 @@ class Interrupt:
     """
 
     def __init__(self, is_cancelled: Callable[[], bool] | None = None) -> None:
-        self._is_cancelled = is_cancelled or (lambda: False)
+        self._wishes = [] if is_cancelled is None else [is_cancelled]
         self._listens = False
         self._received: int | None = None
         self._at_once = False
@@ -47,7 +47,11 @@ class Interrupt:
         self._previous_wakeup = -1
 
     def is_set(self) -> bool:
-        return self._received is not None or self._is_cancelled()
+        return self._received is not None or any(is_wished() for is_wished in self._wishes)
+
+    def heed(self, is_wished: Callable[[], bool]) -> None:
+        """Another way to be asked to stop: `elasticdl jobs stop`."""
+        self._wishes.append(is_wished)
 
     @property
     def status(self) -> str:

@@ -54,6 +54,7 @@ def train(config: JobConfig, objects: Mapping[str, Any]) -> Result:
             interrupted=interrupt.is_set,
         )
         interrupt.keep(trainer)
+        interrupt.heed(directory.is_asked_to_stop)
         interrupt.listen()
         run.train(
             trainer,

@@ -46,6 +46,7 @@ def train(config: JobConfig, objects: Mapping[str, Any]) -> Result:
         directory.held(resume=config.resume, job=asked),
         make_journal(config, directory, objects.get("listener")) as journal,
     ):
+        interrupt.heed(directory.is_asked_to_stop)
         if not config.resume:
             store.clear()
         try:

@@ -16,11 +16,12 @@ from typing import Any
 from upath import UPath
 
 from elasticdl.artifacts.run_directory import RunDirectory
-from elasticdl.errors import ElasticDLError, InvalidValue, NotFound, RunError
+from elasticdl.errors import InvalidValue, RunError
 from elasticdl.job.parse import parse_workers, workers_text
+from elasticdl.runtime.jobs.record import events_of
 from elasticdl.storage import is_local, place, remove, storage_errors, write_file
 
-__all__ = ["ANSWER_S", "SCALE_FILE", "ScaleWish", "ask", "find_run"]
+__all__ = ["ANSWER_S", "SCALE_FILE", "ScaleWish", "ask"]
 
 SCALE_FILE = "scale.json"
 ANSWER_S = 30.0
@@ -75,25 +76,6 @@ class ScaleWish:
         return None
 
 
-def find_run(job: str) -> RunDirectory:
-    """The run that a user means: its directory, or the newest one of a job's name."""
-    directory = RunDirectory(job)
-    with storage_errors(directory.path, doing="read"):
-        if directory.job.exists():
-            return directory
-    named = [
-        file
-        for file in Path("elasticdl_runs").glob("*/job.json")
-        if file.parent.name.rpartition("-")[0] == job
-    ]
-    if not named:
-        raise NotFound(
-            f"There is no run {job!r}: it is no run directory, and there is no elasticdl_runs/{job}-1. "
-            "Give the --output of the run."
-        )
-    return RunDirectory(max(named, key=lambda file: file.stat().st_mtime_ns).parent)
-
-
 def ask(
     directory: RunDirectory,
     workers: Workers,
@@ -107,15 +89,15 @@ def ask(
       InvalidValue: the run has no workers, or has ended.
       RunError: the run does not answer. The wish is taken back.
     """
-    _refuse_local(directory)
-    told = len(_events(directory))
+    told = len(events_of(directory))
     _refuse_ended(directory)
+    _refuse_local(directory)
     wish = {"num_workers": workers_text(workers), "time": round(time.time(), 3)}
     file = directory.path / SCALE_FILE
     write_file(file, (json.dumps(wish) + "\n").encode())
     until = clock() + ANSWER_S
     while clock() < until:
-        for event in _events(directory)[told:]:
+        for event in events_of(directory)[told:]:
             if event["event"] == "scaled":
                 return _heard(event, wish["num_workers"])
         _refuse_ended(directory)
@@ -138,7 +120,9 @@ def _heard(event: dict[str, Any], wish: Any) -> dict[str, Any]:
 
 def _refuse_local(directory: RunDirectory) -> None:
     with storage_errors(directory.job, doing="read"):
-        text = directory.job.read_text(encoding="utf-8")
+        # An experiment has it only while workers train.
+        is_there = directory.job.exists()
+        text = directory.job.read_text(encoding="utf-8") if is_there else "{}"
     try:
         strategy = json.loads(text).get("distribution_strategy", "Local")
     except (ValueError, AttributeError):
@@ -151,30 +135,10 @@ def _refuse_local(directory: RunDirectory) -> None:
 
 
 def _refuse_ended(directory: RunDirectory) -> None:
-    turns = [e for e in _events(directory) if e["event"] in ("run_started", "run_ended")]
+    turns = [e for e in events_of(directory) if e["event"] in ("run_started", "run_ended")]
     if turns and turns[-1]["event"] == "run_ended":
         remove(directory.path / SCALE_FILE)
         raise InvalidValue(
             f"The run in {directory.path} has ended ({turns[-1].get('status', 'ended')}). Go on with it with "
             "--resume and another --num_workers."
         )
-
-
-def _events(directory: RunDirectory) -> list[dict[str, Any]]:
-    """What the run has told so far; nothing when there is nothing yet. A line that is being written is left out."""
-    if not is_local(directory.path):
-        directory.path.fs.invalidate_cache()
-    try:
-        with storage_errors(directory.events, doing="read"):
-            text = directory.events.read_text(encoding="utf-8", errors="replace")
-    except ElasticDLError as error:
-        if isinstance(error.__cause__, FileNotFoundError):
-            return []
-        raise
-    events = []
-    for line in text.splitlines():
-        with contextlib.suppress(ValueError):
-            event = json.loads(line)
-            if isinstance(event, dict) and "event" in event:
-                events.append(event)
-    return events

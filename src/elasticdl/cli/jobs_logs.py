@@ -1,0 +1,49 @@
+"""`elasticdl jobs logs`."""
+
+from __future__ import annotations
+
+import click
+
+from elasticdl.cli.jobs_options import on_cluster, say_goes_on
+from elasticdl.cli.outcome import INTERRUPTED
+from elasticdl.errors import InvalidValue
+
+__all__ = ["logs"]
+
+
+@click.command()
+@click.argument("job")
+@click.option("-f", "--follow", is_flag=True, help="Go on until the job ends.")
+@click.option("--worker", metavar="N", help="What this worker printed, instead of the events.")
+@click.option("--tail", metavar="N", help="Only the last N lines.  [default: all]")
+@on_cluster
+def logs(
+    job: str,
+    follow: bool,
+    worker: str | None,
+    tail: str | None,
+    cluster: str | None,
+    namespace: str | None,
+) -> int:
+    """Show what a job says: its events as lines, or on Kubernetes what its driver prints.
+
+    Ctrl-C ends the looking. The job goes on.
+    """
+    from elasticdl.runtime.jobs.jobs import jobs_at
+
+    lines = jobs_at(cluster, namespace).logs(job, worker=worker, tail=_count(tail), follow=follow)
+    try:
+        for line in lines:
+            click.echo(line)
+    except KeyboardInterrupt:
+        say_goes_on(job, cluster, namespace)
+        return INTERRUPTED
+    return 0
+
+
+def _count(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not text.isdecimal():
+        raise InvalidValue(f"Invalid tail {text!r}. Give a number of lines, for example 20.")
+    return int(text)

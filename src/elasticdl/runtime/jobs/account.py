@@ -1,0 +1,190 @@
+"""What became of a job so far, made of its events. Pure: events in, an account out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from elasticdl.artifacts.hold import Holder
+from elasticdl.tracking import words
+from elasticdl.tracking.group_changes import GroupChanges
+
+__all__ = ["DONE", "KILLED", "RUNNING", "Account", "account_of"]
+
+RUNNING = "running"
+KILLED = "killed"
+"""It told of no end, and nobody holds its directory."""
+DONE = ("completed", "stopped")
+"""How a job ends that need not go on."""
+
+_WORDS = {KILLED: "ended without a word"}
+
+Event = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Account:
+    """A job, as far as it is known.
+
+    Attributes:
+      name: by which `elasticdl jobs` finds it.
+      where: its run directory, or the namespace of a cluster.
+      command: train, run, ...
+      status: running, completed, stopped, interrupted, preempted, failed or killed; on Kubernetes also submitted,
+        queued and starting.
+      message: what there is to say of that.
+      step: steps so far, over all epochs.
+      epoch: the epoch that is trained or was the last, counted from 1.
+      num_epochs: epochs in all.
+      loss: the last one that was told.
+      metrics: those of the last evaluation.
+      workers: who trains together.
+      wanted: how many workers are wanted, `2` or `2:4`; None of a run in one process.
+      changes: how often the workers changed.
+      change: the last change, in words.
+      warning: the last one.
+      started, ended: in seconds since 1970; None where it is not known. Of a killed run the end is its last word.
+      process: who runs it.
+    """
+
+    name: str
+    where: str
+    command: str = ""
+    status: str = ""
+    message: str | None = None
+    step: int | None = None
+    epoch: int | None = None
+    num_epochs: int | None = None
+    loss: float | None = None
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    workers: Sequence[str] = ()
+    wanted: str | None = None
+    changes: int = 0
+    change: str | None = None
+    warning: str | None = None
+    started: float | None = None
+    ended: float | None = None
+    process: str | None = None
+
+    @property
+    def said(self) -> str:
+        """The status in words."""
+        return _WORDS.get(self.status, self.status)
+
+
+def account_of(
+    name: str,
+    where: str,
+    job: Mapping[str, Any],
+    events: Sequence[Event],
+    holder: Holder | None,
+    *,
+    is_experiment: bool = False,
+) -> Account:
+    """The account of a run directory.
+
+    Args:
+      job: its job.json.
+      events: what it has told.
+      holder: who holds the directory.
+    """
+    go = _last_go(events)
+    begun = _last(go, "run_started")
+    end = _last(go, "run_ended") if holder is None else {}
+    status = RUNNING if holder else str(end.get("status", KILLED))
+    changes, change = _changes(go)
+    is_elastic = job.get("distribution_strategy", "Local") != "Local" or bool(changes)
+    scaled = _last(go, "scaled").get("num_workers")
+    return Account(
+        name=name,
+        where=where,
+        command="run" if is_experiment else str(job.get("command") or begun.get("command") or ""),
+        status=status,
+        message=_text(end.get("error")),
+        step=_step(go),
+        epoch=_epoch(go),
+        num_epochs=_whole(begun.get("num_epochs")),
+        loss=_number(_last(go, "step", "epoch").get("loss")),
+        metrics=_metrics(_last(go, "evaluation").get("metrics")),
+        workers=_members(go),
+        wanted=str(scaled or job.get("num_workers") or 1) if is_elastic else None,
+        changes=max(0, changes - 1),
+        change=change,
+        warning=_text(_last(go, "warning").get("message")),
+        started=_time(go[0]) if go else (holder.since or None if holder else None),
+        ended=_time(go[-1]) if go and holder is None else None,
+        process=None if holder is None else str(holder),
+    )
+
+
+def _last_go(events: Sequence[Event]) -> list[Event]:
+    """The events since the run was begun or resumed for the last time.
+
+    A run whose workers are all lost starts again too, but it is the same go.
+    """
+    go: list[Event] = []
+    is_over, lost = True, False
+    for event in events:
+        kind = event["event"]
+        if is_over or (kind == "run_started" and not lost and _last(go, "run_started")):
+            go, is_over, lost = [], False, False
+        lost = kind == "worker_lost" or (lost and kind != "run_started")
+        is_over = kind == "run_ended"
+        go.append(event)
+    return go
+
+
+def _changes(events: Sequence[Event]) -> tuple[int, str | None]:
+    """How often a group was formed, and how the last change reads."""
+    group, count, said = GroupChanges(), 0, None
+    for event in events:
+        try:
+            change = group.heard(event)
+        except (KeyError, TypeError, ValueError):
+            continue
+        if change is not None:
+            count += 1
+            said = None if change.is_first else words.changed(change)
+    return count, said
+
+
+def _last(events: Sequence[Event], *kinds: str) -> Event:
+    return next((event for event in reversed(events) if event["event"] in kinds), {})
+
+
+def _step(events: Sequence[Event]) -> int | None:
+    steps = (_whole(event.get("step")) for event in reversed(events))
+    return next((step for step in steps if step is not None), None)
+
+
+def _epoch(events: Sequence[Event]) -> int | None:
+    epoch = _whole(_last(events, "step", "epoch").get("epoch"))
+    return None if epoch is None else epoch + 1
+
+
+def _members(events: Sequence[Event]) -> tuple[str, ...]:
+    members = _last(events, "group_formed").get("members")
+    return tuple(map(str, members)) if isinstance(members, list) else ()
+
+
+def _metrics(value: Any) -> dict[str, float]:
+    told = value.items() if isinstance(value, dict) else ()
+    return {str(name): float(n) for name, n in told if isinstance(n, int | float)}
+
+
+def _time(event: Event) -> float | None:
+    return _number(event.get("time"))
+
+
+def _number(value: Any) -> float | None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(value) if is_number else None
+
+
+def _whole(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)

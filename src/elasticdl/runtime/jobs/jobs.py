@@ -1,0 +1,64 @@
+"""What can be asked of jobs, wherever they run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol
+
+from elasticdl.runtime.jobs.account import Account
+
+__all__ = ["Jobs", "Say", "Steps", "Workers", "jobs_at"]
+
+Say = Callable[[str], None]
+Steps = tuple[tuple[str, str], ...]
+"""What to try next: (what for, command)."""
+Workers = tuple[int, int]
+
+
+class Jobs(Protocol):
+    """Jobs of one kind. A job is named as users name it; one that is unknown raises, with the nearest name."""
+
+    def list(self, places: Sequence[str]) -> list[Account]: ...
+
+    def account(self, job: str) -> Account: ...
+
+    def next_steps(self, account: Account) -> Steps: ...
+
+    def logs(
+        self, job: str, *, worker: str | None, tail: int | None, follow: bool
+    ) -> Iterator[str]: ...
+
+    def stop(self, job: str, say: Say, *, now: bool, waits: bool) -> Account | None:
+        """None when it is not waited for."""
+
+    def scale(self, job: str, workers: Workers, say: Say) -> None: ...
+
+    def wait(self, job: str, timeout_s: float | None) -> Account | None:
+        """None when it takes longer."""
+
+
+def jobs_at(cluster: str | None, namespace: str | None) -> Jobs:
+    """The jobs in run directories, or those of a Kubernetes cluster.
+
+    Args:
+      cluster: `kubernetes` or `kubernetes:CONTEXT`.
+      namespace: of the cluster; the context's own by default.
+
+    Raises:
+      InvalidValue: the cluster is none, or a namespace was given without one.
+    """
+    from elasticdl.errors import InvalidValue
+    from elasticdl.runtime.jobs.run_directories import RunDirectories
+
+    if cluster is None:
+        if namespace is not None:
+            raise InvalidValue(
+                f"The namespace {namespace!r} has no cluster. Give --cluster=kubernetes too."
+            )
+        return RunDirectories()
+    from elasticdl.runtime.kubernetes.request import parse_cluster
+
+    context = parse_cluster(cluster)
+    from elasticdl.runtime.jobs.on_kubernetes import ClusterJobs
+
+    return ClusterJobs(context, namespace)
