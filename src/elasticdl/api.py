@@ -83,6 +83,10 @@ def run(config: JobConfig, objects: Mapping[str, Any] | None = None) -> Result:
     """Run a job that was checked already: what the command line calls."""
     given = objects or {}
     config.refuse_parameter_servers()
+    if config.cluster is not None:
+        from elasticdl.runtime.kubernetes import submit
+
+        return submit.run(config, given)
     config = _as_begun(config)
     if config.command == "predict":
         # Who has a result at hand can take predictions from it; a command line cannot.
@@ -137,7 +141,10 @@ def _call(command: str, model: Any, data: Any, flags: dict[str, Any]) -> Result:
             names[key] = str(value)
     config = JobConfig.parse(command, names)
     if idle := config.idle_cluster_options:
-        warnings.warn(f"Without effect when run locally: {', '.join(idle)}.", stacklevel=3)
+        where = (
+            "when run locally" if config.distribution_strategy == "Local" else "without a cluster"
+        )
+        warnings.warn(f"Without effect {where}: {', '.join(idle)}.", stacklevel=3)
     return run(config, objects)
 
 

@@ -53,7 +53,7 @@ def test_help_has_headings_with_the_cluster_last(capsys: pytest.CaptureFixture[s
     assert main(["train", "--help"]) == 0
     lines = capsys.readouterr().out.splitlines()
     headings = [line.rstrip(":") for line in lines if line.endswith(":") and line[0] != " "]
-    assert headings == ["Model", "Data", "Run", "Evaluation", "Checkpoint", "Cluster"]
+    assert headings == ["Model", "Data", "Run", "Evaluation", "Checkpoint", "Cluster", "Kubernetes"]
 
 
 def test_help_shows_defaults(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,9 +14,11 @@ from typing import Any
 
 from elasticdl.errors import CorruptData
 
-__all__ = ["FORMAT_VERSION", "TrainedModel", "decode", "encode"]
+__all__ = ["FORMAT_VERSION", "IMAGE_VARIABLE", "TrainedModel", "decode", "encode"]
 
 FORMAT_VERSION = 1
+IMAGE_VARIABLE = "ELASTICDL_IMAGE"
+"""Who trains in an image is told its pullable name by this variable of the environment."""
 _PACKAGE = "elasticdl"
 _NAME = "TrainedModel"
 

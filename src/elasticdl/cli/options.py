@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,7 +21,15 @@ from elasticdl.job.config import COMMANDS, JobConfig, Option, options
 if TYPE_CHECKING:
     from elasticdl.runtime.result import Result
 
-__all__ = ["JobCommand", "JobOption", "job_command", "refuse_slips"]
+__all__ = [
+    "JobCommand",
+    "JobOption",
+    "cluster_job",
+    "cluster_params",
+    "job_command",
+    "refuse_slips",
+    "write_groups",
+]
 
 METAVARS = {
     "str": "TEXT",
@@ -104,15 +113,7 @@ class JobCommand(click.Command):
         return rest
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        groups: dict[str, list[tuple[str, str]]] = {}
-        for param in self.get_params(ctx):
-            if record := param.get_help_record(ctx):
-                group = param.option.group if isinstance(param, JobOption) else "Run"
-                groups.setdefault(group, []).append(record)
-        # The cluster's options are many and, on a laptop, of no use: they come last.
-        for group in sorted(groups, key="Cluster".__eq__):
-            with formatter.section(group):
-                formatter.write_dl(groups[group])
+        write_groups(self, ctx, formatter, "Run")
 
     def _unknown(self, ctx: click.Context, name: str, given: list[str]) -> str:
         if not name.startswith("--"):
@@ -129,6 +130,51 @@ class JobCommand(click.Command):
         return f"Unknown option '{name}' of '{ctx.command_path}'. {advice}".rstrip() + (
             f"\nTry '{ctx.command_path} --help'."
         )
+
+
+def write_groups(
+    command: click.Command, ctx: click.Context, formatter: click.HelpFormatter, others: str
+) -> None:
+    """The help of a command's options, under headings; `others` is that of those which are not a job's."""
+    groups: dict[str, list[tuple[str, str]]] = {}
+    for param in command.get_params(ctx):
+        if record := param.get_help_record(ctx):
+            group = param.option.group if isinstance(param, JobOption) else others
+            groups.setdefault(group, []).append(record)
+    # The cluster's options are many and, on a laptop, of no use: they come last.
+    for group in sorted(groups, key=["Cluster", "Kubernetes"].__contains__):
+        with formatter.section(group):
+            formatter.write_dl(groups[group])
+
+
+_OF_CLUSTERS = ("job_name", "worker_resource_request")
+"""Options of a job that say something of a cluster, beside those that are for nothing else."""
+
+
+def cluster_params() -> list[click.Parameter]:
+    """The options that a command which is no job's own has for Kubernetes."""
+    return [
+        JobOption(replace(option, group="Kubernetes"), option.name)
+        for option in options("train")
+        if option.kubernetes or option.name in _OF_CLUSTERS
+    ]
+
+
+def cluster_job(values: dict[str, Any], num_workers: str | None) -> JobConfig:
+    """What those options say, taken out of the values of a command."""
+    names = [str(param.name) for param in cluster_params()]
+    given = {name: values.pop(name) for name in names}
+    config = JobConfig.parse("train", {**given, "num_workers": num_workers})
+    idle = [name for name in config.given if config.cluster is None and name not in _NOT_IDLE]
+    if idle:
+        names_ = ", ".join(f"--{name}" for name in sorted(idle))
+        raise InvalidValue(
+            f"{names_} {'is' if len(idle) == 1 else 'are'} for --cluster=kubernetes. Add it."
+        )
+    return config
+
+
+_NOT_IDLE = ("num_workers", "worker_resource_request")
 
 
 def refuse_slips(command: click.Command, ctx: click.Context) -> None:
@@ -177,6 +223,9 @@ def _say_what_is_idle(config: JobConfig) -> None:
     if idle := config.idle_cluster_options:
         names = ", ".join(f"--{name}" for name in idle)
         verb = "has" if len(idle) == 1 else "have"
-        print(
-            f"Note: {names} {verb} no effect with --distribution_strategy=Local.", file=sys.stderr
+        why = (
+            "with --distribution_strategy=Local"
+            if config.distribution_strategy == "Local"
+            else "without --cluster=kubernetes"
         )
+        print(f"Note: {names} {verb} no effect {why}.", file=sys.stderr)

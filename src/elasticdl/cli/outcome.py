@@ -20,6 +20,9 @@ PREEMPTED = 143
 
 def report(result: Result) -> int:
     """Print a job's result and return its exit code."""
+    if result.text is not None:
+        click.echo(result.text.rstrip("\n"))
+        return 0
     if sys.stdout.isatty():
         _table(result)
     else:

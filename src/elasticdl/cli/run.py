@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from elasticdl.cli.options import refuse_slips
+from elasticdl.cli.options import cluster_job, cluster_params, refuse_slips, write_groups
 from elasticdl.cli.outcome import report
 from elasticdl.cli.presentation import Presentation
 from elasticdl.errors import InvalidValue, UnknownName, near_match
+from elasticdl.job.config import JobConfig
 
 if TYPE_CHECKING:
     from elasticdl.runtime.result import Result
@@ -40,8 +41,11 @@ class _RunCommand(click.Command):
             refuse_slips(self, ctx)
         return rest
 
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        write_groups(self, ctx, formatter, "Options")
 
-@click.command(cls=_RunCommand, epilog=EXAMPLE)
+
+@click.command(cls=_RunCommand, epilog=EXAMPLE, params=cluster_params())
 @click.option(
     "--run_name",
     metavar="TEXT",
@@ -142,14 +146,51 @@ def run(
         )
     presentation.full_traceback = log_level == "DEBUG"
     presentation.model_zoo = os.path.abspath(project_root)
+    job = cluster_job(options, options["num_workers"])
+    if job.cluster is not None:
+        if check:
+            raise InvalidValue(
+                "Invalid --check with --cluster: a check runs here. Give one of them."
+            )
+        return report(
+            _on_cluster(job, project_root, run_name, stage, no_mlflow, log_level, options)
+        )
     from elasticdl.experiments.stages import Experiment
 
     experiment = Experiment(
-        project_root, run_name, mlflow=not no_mlflow, log_level=log_level, **options
+        project_root,
+        run_name,
+        mlflow=not no_mlflow,
+        log_level=log_level,
+        worker_resource_request=job.worker_resource_request,
+        **options,
     )
     action = "check" if check else "run" if stage == "all" else stage
     result: Result = getattr(experiment, action)()
     return report(result)
+
+
+def _on_cluster(
+    job: JobConfig,
+    project_root: str,
+    run_name: str,
+    stage: str,
+    no_mlflow: bool,
+    log_level: str,
+    options: dict[str, Any],
+) -> Result:
+    from elasticdl.experiments.on_cluster import run_on_cluster
+
+    flags = [f"--stage={stage}", f"--log_level={log_level}"]
+    flags += [f"--{name}" for name in ("fast_dev_run", "overwrite") if options.pop(name)]
+    if options["worker_timeout"] is not None:
+        flags.append(f"--worker_timeout={options['worker_timeout']}")
+    if no_mlflow:
+        flags.append("--no_mlflow")
+        options["mlflow_tracking_uri"] = None
+    for name in ("num_workers", "distribution_strategy", "ray_address", "worker_timeout"):
+        options.pop(name)
+    return run_on_cluster(job, project_root, run_name, flags=flags, **options)
 
 
 def _chosen(name: str, value: str, choices: tuple[str, ...]) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from elasticdl.cli.lazy import LazyGroup
+from elasticdl.cli.options import cluster_job, cluster_params, write_groups
+from elasticdl.cli.outcome import report
 from elasticdl.cli.presentation import Presentation
 from elasticdl.cli.sql_options import (
     LEVELS,
@@ -18,7 +20,11 @@ from elasticdl.cli.sql_options import (
     zoo_option,
 )
 from elasticdl.errors import InvalidValue, UnknownName, near_match
+from elasticdl.job.config import JobConfig
 from elasticdl.job.parse import parse_int
+
+if TYPE_CHECKING:
+    from elasticdl.runtime.result import Result
 
 __all__ = ["sql"]
 
@@ -57,6 +63,10 @@ class _SqlGroup(LazyGroup):
             _refuse_slips(ctx.args)
         return ctx.args
 
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        write_groups(self, ctx, formatter, "Options")
+        self.format_commands(ctx, formatter)
+
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         return ["[OPTIONS] [STATEMENT]", "| COMMAND [OPTIONS]"]
 
@@ -66,6 +76,7 @@ class _SqlGroup(LazyGroup):
     lazy=COMMANDS,
     epilog=EXAMPLE,
     invoke_without_command=True,
+    params=cluster_params(),
     context_settings={"allow_extra_args": True},
 )
 @click.option("--file", "-f", metavar="FILE", help="Read the statements from a file; - is stdin.")
@@ -84,6 +95,21 @@ class _SqlGroup(LazyGroup):
     "--limit", metavar="INT", help="Rows to show.  [default: 40 of a table, else all of them]"
 )
 @click.option("--seed", metavar="INT", help="Of trainings.  [default: another one each time]")
+@click.option(
+    "--num_workers",
+    metavar="N|MIN:MAX",
+    help="Processes that train together, where WITH says nothing else.  [default: this one alone]",
+)
+@click.option(
+    "--ray_address",
+    metavar="TEXT",
+    help="A Ray cluster: auto, ray://host:port or host:port.  [default: a Ray of the statement's own]",
+)
+@click.option(
+    "--spool",
+    metavar="DIR",
+    help="Where rows are put for workers, who must see it.  [default: that of temporary files]",
+)
 @level_option()
 @click.pass_context
 def sql(context: click.Context, /, **options: Any) -> int | None:
@@ -100,6 +126,10 @@ def sql(context: click.Context, /, **options: Any) -> int | None:
     level = chosen("log_level", options["log_level"], LEVELS)
     presentation.full_traceback = level == "DEBUG"
     presentation.model_zoo = options["model_zoo"]
+    job = cluster_job(options, options["num_workers"])
+    text = _text(context.args, options["file"])
+    if job.cluster is not None:
+        return report(_on_cluster(job, text, level, options))
     settings = Settings(
         db=options["db"],
         models=options["models"],
@@ -110,12 +140,45 @@ def sql(context: click.Context, /, **options: Any) -> int | None:
         output=options["output"],
         overwrite=options["overwrite"],
         limit=_number("limit", options["limit"]),
+        train_defaults=_train_defaults(job, options["ray_address"]),
+        spool=options["spool"],
     )
-    text = _text(context.args, options["file"])
     if text is None:
         return start_prompt(settings, presentation)
     run(text, settings)
     return 0
+
+
+def _train_defaults(job: JobConfig, ray_address: str | None) -> dict[str, Any]:
+    given = {
+        "num_workers": job.num_workers,
+        "ray_address": ray_address,
+        "worker_resource_request": job.worker_resource_request,
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _on_cluster(job: JobConfig, text: str | None, level: str, options: dict[str, Any]) -> Result:
+    if text is None:
+        raise InvalidValue("A prompt cannot be sent to a cluster. Give a STATEMENT or a --file.")
+    from elasticdl.sql.on_cluster import run_on_cluster
+
+    flags = [f"--log_level={level}"]
+    flags += [
+        f"--{name.rstrip('_')}={options[name]}"
+        for name in ("format_", "limit", "seed")
+        if options[name] is not None
+    ]
+    flags += ["--overwrite"] if options["overwrite"] else []
+    return run_on_cluster(
+        job,
+        text,
+        db=options["db"],
+        models=options["models"],
+        model_zoo=options["model_zoo"],
+        output=options["output"],
+        flags=flags,
+    )
 
 
 def _text(args: list[str], file: str | None) -> str | None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -36,6 +36,8 @@ class Settings:
     output: str | None = None
     overwrite: bool = False
     limit: int | None = None
+    train_defaults: Mapping[str, Any] = field(default_factory=dict)
+    spool: str | None = None
 
     def open_session(self) -> Session:
         from elasticdl.sql.session import Session
@@ -47,6 +49,8 @@ class Settings:
             tell=_remark,
             log_level=self.log_level,
             seed=self.seed,
+            train_defaults=self.train_defaults,
+            spool=self.spool,
         )
 
 

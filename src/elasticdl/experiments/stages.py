@@ -57,6 +57,7 @@ class Experiment:
       distribution_strategy: `AllreduceStrategy` to train on Ray with one worker too.
       ray_address: a Ray cluster: `auto`, `ray://host:port` or `host:port`; a Ray of its own by default.
       worker_timeout: the seconds after which a worker that does not answer is expelled.
+      worker_resource_request: what each worker asks of the cluster, `cpu=1,memory=4096Mi`.
     """
 
     def __init__(
@@ -77,12 +78,14 @@ class Experiment:
         distribution_strategy: str | None = None,
         ray_address: str | None = None,
         worker_timeout: float | None = None,
+        worker_resource_request: str | None = None,
     ) -> None:
         cluster = {
             "num_workers": num_workers,
             "distribution_strategy": distribution_strategy,
             "ray_address": ray_address,
             "worker_timeout": worker_timeout,
+            "worker_resource_request": worker_resource_request,
         }
         self._workers = Workers.parse(cluster)
         self.project = Project.open(project_root, run_name, runs_dir)

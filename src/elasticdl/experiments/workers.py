@@ -12,7 +12,13 @@ from elasticdl.job.config import JobConfig
 __all__ = ["Workers"]
 
 _ALLREDUCE = "AllreduceStrategy"
-_NAMES = ("distribution_strategy", "num_workers", "ray_address", "worker_timeout")
+_NAMES = (
+    "distribution_strategy",
+    "num_workers",
+    "ray_address",
+    "worker_timeout",
+    "worker_resource_request",
+)
 
 
 @dataclass(frozen=True)
@@ -27,7 +33,8 @@ class Workers:
         """What was asked for; None for this process alone.
 
         Args:
-          given: `distribution_strategy`, `num_workers`, `ray_address` and `worker_timeout`, each may be None.
+          given: `distribution_strategy`, `num_workers`, `ray_address`, `worker_timeout` and
+            `worker_resource_request`, each may be None.
 
         Raises:
           InvalidValue: one of them is of the wrong form, or they contradict each other.

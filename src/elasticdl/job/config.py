@@ -45,6 +45,8 @@ class Option:
     commands: tuple[str, ...] = COMMANDS
     cluster: bool = False
     """Has an effect on a cluster only; accepted, and said to have none, with `Local`."""
+    kubernetes: bool = False
+    """Has an effect with `--cluster` only."""
     choices: tuple[str, ...] = ()
     minimum: float | None = None
 
@@ -66,6 +68,10 @@ def _train(default: Any, help: str, **more: Any) -> Any:
 
 def _cluster(help: str, default: Any = None, **more: Any) -> Any:
     return _option(default, help, group="Cluster", cluster=True, **more)
+
+
+def _kubernetes(help: str, default: Any = None, **more: Any) -> Any:
+    return _option(default, help, group="Kubernetes", cluster=True, kubernetes=True, **more)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -317,30 +323,72 @@ class JobConfig:
         "Scale the learning rate by staleness.", type="bool"
     )
     get_model_steps: int | None = _cluster("Steps between two pulls of the model.", type="int")
-    namespace: str | None = _cluster("Kubernetes namespace.")
-    master_resource_request: str | None = _cluster("`cpu=1,memory=4096Mi` for the master.")
-    master_resource_limit: str | None = _cluster("Limits for the master.")
-    master_pod_priority: str | None = _cluster("Priority of the master.")
-    worker_resource_request: str | None = _cluster("`cpu=1,memory=4096Mi` for each worker.")
-    worker_resource_limit: str | None = _cluster("Limits for each worker.")
-    worker_pod_priority: str | None = _cluster("Priority of the workers.")
+    worker_resource_request: str | None = _cluster(
+        "`cpu=1,memory=4096Mi,gpu=1` for each worker. Default on Kubernetes: cpu=1,memory=4096Mi."
+    )
     ps_resource_request: str | None = _cluster("`cpu=1,memory=4096Mi` for each parameter server.")
     ps_resource_limit: str | None = _cluster("Limits for each parameter server.")
     ps_pod_priority: str | None = _cluster("Priority of the parameter servers.")
-    volume: str | None = _cluster("`claim_name=c,mount_path=/p` of a volume.")
-    image_pull_policy: str | None = _cluster("When the image is pulled.")
-    restart_policy: str | None = _cluster("What becomes of a pod that ends.")
-    cluster_spec: str | None = _cluster("Python file that may change each pod.")
     relaunch_on_worker_failure: str | None = _cluster("How often a lost worker is replaced.")
-    image_name: str | None = _cluster("A pre-built image.")
-    docker_image_repository: str | None = _cluster("Where the built image is pushed.")
-    image_base: str | None = _cluster("Base of the built image.")
-    extra_pypi_index: str | None = _cluster("One more package index for the image.")
-    docker_base_url: str | None = _cluster("Address of the Docker engine.")
-    docker_tlscert: str | None = _cluster("Client certificate for the Docker engine.")
-    docker_tlskey: str | None = _cluster("Client key for the Docker engine.")
-    envs: str | None = _cluster("`k=v,k2=v2`: environment of the pods.")
-    yaml: str | None = _cluster("Write the manifest here and submit nothing.")
+
+    # --- Kubernetes ---
+    cluster: str | None = _kubernetes(
+        "Run there instead of here: `kubernetes`, or `kubernetes:CONTEXT` of the kubeconfig."
+    )
+    namespace: str | None = _kubernetes("Namespace. Default: the context's.")
+    image_name: str | None = _kubernetes("A pre-built image with /model_zoo: nothing is built.")
+    docker_image_repository: str | None = _kubernetes("Where the built image is pushed.")
+    image_base: str | None = _kubernetes("Base of the built image. Default: Python's own.")
+    image_include: str | None = _kubernetes(
+        "Files that go into the image though they look like data or secrets: `data/*.csv,...`."
+    )
+    extra_pypi_index: str | None = _kubernetes("One more package index for the built image.")
+    print_dockerfile: bool = _kubernetes(
+        "Print what the image would be built of, and do nothing.", False, type="bool"
+    )
+    docker_base_url: str | None = _kubernetes("Address of the Docker engine.")
+    docker_tlscert: str | None = _kubernetes("Client certificate for the Docker engine.")
+    docker_tlskey: str | None = _kubernetes("Client key for the Docker engine.")
+    image_pull_policy: str | None = _kubernetes(
+        "When the image is pulled.", choices=("Always", "IfNotPresent", "Never")
+    )
+    worker_resource_limit: str | None = _kubernetes(
+        "Limits for each worker. Default: as requested."
+    )
+    worker_pod_priority: str | None = _kubernetes(
+        "Priority class of the workers; `high=0.5`: of half of them."
+    )
+    master_resource_request: str | None = _kubernetes(
+        "For the master's pod. Default: cpu=1,memory=4096Mi."
+    )
+    master_resource_limit: str | None = _kubernetes(
+        "Limits for the master's pod. Default: as requested."
+    )
+    master_pod_priority: str | None = _kubernetes("Priority class of the master's pod.")
+    volume: str | None = _kubernetes(
+        "`claim_name=c,mount_path=/p` for all pods; several with semicolons; `host_path` is known too."
+    )
+    envs: str | None = _kubernetes("`k=v,k2=v2`: environment of the pods.")
+    spot: bool = _kubernetes(
+        "Run workers on spot nodes: with MIN:MAX those above the minimum, else all.",
+        False,
+        type="bool",
+    )
+    queue: str | None = _kubernetes("Kueue's LocalQueue to wait in.")
+    restart_policy: str | None = _kubernetes(
+        "What becomes of a pod that ends. Default: KubeRay's.",
+        choices=("Always", "OnFailure", "Never"),
+    )
+    cluster_spec: str | None = _kubernetes(
+        "Python file whose `cluster.with_pod(pod)` may change each pod."
+    )
+    yaml: str | None = _kubernetes("Write the manifest here and submit nothing.")
+    dry_run: bool = _kubernetes(
+        "Let the API server check the job, and submit nothing.", False, type="bool"
+    )
+    detach: bool = _kubernetes(
+        "Return when the job is submitted, instead of following it.", False, type="bool"
+    )
 
     @classmethod
     def parse(cls, command: str, values: Mapping[str, Any]) -> JobConfig:
@@ -365,6 +413,7 @@ class JobConfig:
             if option.type == "params":
                 given.setdefault(option.name, {})
         _take_global_batch(given)
+        _refuse_lonely(given)
         return cls(command=command, given=frozenset(origin), **given)
 
     @classmethod
@@ -376,13 +425,14 @@ class JobConfig:
 
     @property
     def idle_cluster_options(self) -> list[str]:
-        """The cluster options that were given though the job runs locally."""
-        if self.distribution_strategy != "Local":
+        """The cluster options that were given though the job runs on no cluster, or on no Kubernetes."""
+        if self.cluster is not None:
             return []
+        is_local = self.distribution_strategy == "Local"
         return [
             o.name
             for o in options(self.command)
-            if o.cluster and getattr(self, o.name) != o.default
+            if ((o.cluster and is_local) or o.kubernetes) and getattr(self, o.name) != o.default
         ]
 
     @property
@@ -449,6 +499,16 @@ def _take_global_batch(given: dict[str, Any]) -> None:
             "are both given: the first is of one worker, the second of all together. Give one of them."
         )
     given["minibatch_size"] = given["global_batch_size"]
+
+
+def _refuse_lonely(given: Mapping[str, Any]) -> None:
+    """Who asks for a manifest does not want a training on this machine."""
+    lonely = [name for name in ("yaml", "dry_run", "print_dockerfile", "detach") if given.get(name)]
+    if lonely and "cluster" not in given:
+        raise InvalidValue(
+            f"{lonely[0]} is for jobs on Kubernetes, and this one would run here. Add cluster=kubernetes, "
+            f"or leave {lonely[0]} out."
+        )
 
 
 def _convert(key: str, option: Option, value: Any) -> Any:

@@ -32,6 +32,7 @@ _RESOURCES: dict[str, dict[str, float]] = {
     "cpu": {"": 1, "m": 1e-3},
     "gpu": {"": 1},
     "memory": _BYTES,
+    "disk": _BYTES,
 }
 
 
@@ -98,7 +99,7 @@ def workers_text(workers: tuple[int, int]) -> str:
 
 
 def parse_resources(name: str, text: str) -> dict[str, float]:
-    """`cpu=1,memory=4096Mi,gpu=1`: processors, bytes and graphics cards; `cpu=500m` is half of one.
+    """`cpu=1,memory=4096Mi,gpu=1,disk=1Gi`: processors, bytes, graphics cards; `cpu=500m` is half of one.
 
     >>> parse_resources("worker_resource_request", "cpu=500m, memory=2Ki")
     {'cpu': 0.5, 'memory': 2048.0}
@@ -125,7 +126,7 @@ def _amount(name: str, key: str, text: str) -> float:
     units = _RESOURCES[key]
     match = _QUANTITY.fullmatch(text)
     if match is None or match[2] not in units:
-        example = {"cpu": "1 or 500m", "gpu": "1", "memory": "4096Mi or 4Gi"}[key]
+        example = {"cpu": "1 or 500m", "gpu": "1"}.get(key, "4096Mi or 4Gi")
         raise InvalidValue(f"Invalid {name}: {key}={text!r} is not an amount. Give {example}.")
     return float(match[1]) * units[match[2]]
 

@@ -20,7 +20,8 @@ class Result:
 
     Attributes:
       command: train, evaluate or predict; of an experiment run or check too.
-      status: completed, stopped (by a callback or max_step), interrupted (Ctrl-C) or preempted (SIGTERM).
+      status: completed, stopped (by a callback or max_step), interrupted (Ctrl-C) or preempted (SIGTERM); of a job
+        that was sent to a cluster also submitted or running.
       steps: training steps that were run, over all epochs.
       history: for each epoch the loss and the validation metrics (`val_...`), as Keras has it.
       metrics: the last evaluation's metrics.
@@ -33,6 +34,7 @@ class Result:
       seconds: how long it took.
       facts: what else there is to know, as (what, value).
       next_steps: commands to try next, as (what for, command).
+      text: what was asked for in the place of a run, such as a manifest; None when there was a run.
     """
 
     command: str
@@ -49,6 +51,7 @@ class Result:
     seconds: float = 0.0
     facts: tuple[tuple[str, str], ...] = ()
     next_steps: tuple[tuple[str, str], ...] = ()
+    text: str | None = None
 
     @property
     def rows(self) -> list[tuple[str, str]]:

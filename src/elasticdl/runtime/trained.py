@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 import re
 from collections.abc import Iterator, Mapping
@@ -13,7 +14,7 @@ from typing import Any
 
 from upath import UPath
 
-from elasticdl.artifacts.message import TrainedModel
+from elasticdl.artifacts.message import IMAGE_VARIABLE, TrainedModel
 from elasticdl.artifacts.run_directory import RunDirectory
 from elasticdl.artifacts.trained_model import SAVED_MODEL, Trained, save_trained_model
 from elasticdl.contract.pieces import OVERRIDES
@@ -171,6 +172,7 @@ class TrainedModels:
         plan = config.feature_plan
         now = datetime.now(UTC).isoformat(timespec="seconds")
         return TrainedModel(
+            docker_commit_id=os.environ.get(IMAGE_VARIABLE, ""),
             model_def=config.model_def or "",
             model_def_params=_written(config.model_params),
             input_function=config.dataset_fn or names.get("dataset_fn", ""),

@@ -47,6 +47,8 @@ class Context:
     is_cancelled: Callable[[], bool]
     log_level: str
     seed: int | None
+    train_defaults: Mapping[str, Any]
+    spool: str | None
 
     @property
     def shown_level(self) -> str:
@@ -84,7 +86,7 @@ class Context:
                 if self.is_cancelled():
                     raise Stopped("The statement was cancelled while it waited.")
         try:
-            with tempfile.TemporaryDirectory(prefix="elasticdl-sql-") as directory:
+            with tempfile.TemporaryDirectory(prefix="elasticdl-sql-", dir=self.spool) as directory:
                 yield Path(directory)
         finally:
             _JOBS.release()

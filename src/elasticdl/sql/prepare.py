@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from elasticdl.contract.zoo import Zoo
@@ -81,6 +81,7 @@ class Prepared:
 
 def prepare(context: Context, statement: Train, directory: Path) -> Prepared:
     options = Attributes(statement).train()
+    options = replace(options, job={**context.train_defaults, **options.job})
     model, zoo = _model(context, statement)
     old = context.find(statement.using) if statement.using is not None else None
     if old is not None and old.card["model_def"] != model:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from elasticdl.errors import StatementError, UserError
+from elasticdl.errors import NotFound, StatementError, UserError
 from elasticdl.sql import statements as s
 from elasticdl.sql.context import Context
 from elasticdl.sql.databases import open_database
@@ -38,6 +39,8 @@ class Session:
       is_cancelled: asked now and then whether to stop.
       log_level: how much of a run reaches the screen.
       seed: of trainings that name none.
+      train_defaults: options of the job, such as num_workers, for trainings that say nothing else.
+      spool: the directory in which rows are put aside for a job; that of temporary files by default.
     """
 
     def __init__(
@@ -51,7 +54,13 @@ class Session:
         is_cancelled: Callable[[], bool] | None = None,
         log_level: str = "INFO",
         seed: int | None = None,
+        train_defaults: Mapping[str, Any] | None = None,
+        spool: str | None = None,
     ) -> None:
+        if spool is not None and not Path(spool).is_dir():
+            raise NotFound(
+                f"The spool {spool!r} is not a directory. Give one that all workers see."
+            )
         self._context = Context(
             database=open_database(db),
             registry=Registry(models),
@@ -61,6 +70,8 @@ class Session:
             is_cancelled=is_cancelled or (lambda: False),
             log_level=log_level,
             seed=seed,
+            train_defaults=dict(train_defaults or {}),
+            spool=spool,
         )
 
     @property
