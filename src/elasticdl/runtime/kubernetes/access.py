@@ -1,0 +1,126 @@
+"""How a cluster is reached: the kubeconfig, one of its contexts, or the service account of a pod."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from elasticdl.errors import InvalidValue, MissingPackage, NotFound, RunError, UnknownName, nearest
+
+__all__ = ["Access", "find_access", "import_kubernetes"]
+
+DEFAULT_FILE = "~/.kube/config"
+POD_NAMESPACE_FILE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+
+
+@dataclass(frozen=True)
+class Access:
+    """What is needed to talk to a cluster.
+
+    Attributes:
+      configuration: the official client's, with the credentials.
+      context: the context's name in the kubeconfig; None inside of a cluster.
+      namespace: the namespace that the context names, or `default`.
+    """
+
+    configuration: Any
+    context: str | None
+    namespace: str
+
+
+def import_kubernetes(module: str = "client") -> Any:
+    """A module of the official client, or how to get it."""
+    try:
+        return importlib.import_module(f"kubernetes.{module}")
+    except ImportError as error:
+        raise MissingPackage(
+            "Jobs on Kubernetes need the package kubernetes, which is not installed. "
+            "Install it with: pip install 'elasticdl[kubernetes]'"
+        ) from error
+
+
+def find_access(context: str | None) -> Access:
+    """The credentials for a cluster.
+
+    Args:
+      context: a context of the kubeconfig; None takes its current one.
+
+    Raises:
+      NotFound: there is no kubeconfig, and this is not a pod.
+      UnknownName: the kubeconfig has no such context.
+      InvalidValue: the kubeconfig cannot be read.
+    """
+    files = os.environ.get("KUBECONFIG") or DEFAULT_FILE
+    found = [path for path in files.split(os.pathsep) if os.path.exists(os.path.expanduser(path))]
+    if not found and context is None and "KUBERNETES_SERVICE_HOST" in os.environ:
+        return _of_this_pod()
+    if not found:
+        raise NotFound(
+            f"No cluster is known: there is no kubeconfig at {files}. Get one from whoever runs the "
+            "cluster, or give the path of another with: export KUBECONFIG=PATH"
+        )
+    return _of_kubeconfig(os.pathsep.join(found), context)
+
+
+def _of_kubeconfig(files: str, context: str | None) -> Access:
+    config = import_kubernetes("config")
+    configuration = _new_configuration()
+    try:
+        known, current = _contexts(files)
+        name = context or current
+        if name not in known:
+            raise _unknown_context(name, known, files)
+        config.load_kube_config(files, context=name, client_configuration=configuration)
+    except UnknownName:
+        raise
+    except Exception as error:  # what a broken file makes of the client's loader has many types
+        said = str(error).strip().splitlines() or [type(error).__name__]
+        raise InvalidValue(
+            f"The kubeconfig {files} cannot be used: {said[0]}. "
+            "See what kubectl makes of it with: kubectl config view"
+        ) from None  # the cause's traceback shows the file's lines, which have tokens in them
+    return Access(configuration, name, known[name].get("namespace") or "default")
+
+
+def _contexts(files: str) -> tuple[dict[str, dict[str, Any]], str]:
+    merged = import_kubernetes("config.kube_config").KubeConfigMerger(files).config
+    contexts = {entry["name"]: entry["context"] for entry in _values(merged.value["contexts"])}
+    return contexts, merged.value.get("current-context") or ""
+
+
+def _values(entries: list[Any]) -> list[dict[str, Any]]:
+    return [getattr(entry, "value", entry) for entry in entries]
+
+
+def _unknown_context(name: str, known: dict[str, Any], files: str) -> UnknownName:
+    if not name:
+        return UnknownName(
+            f"The kubeconfig {files} has no current context. Choose one with --cluster=kubernetes:CONTEXT "
+            f"or: kubectl config use-context CONTEXT. {nearest('', known)}".rstrip()
+        )
+    return UnknownName(
+        f"Unknown context {name!r} in the kubeconfig {files}. {nearest(name, known)} "
+        "See all with: kubectl config get-contexts"
+    )
+
+
+def _of_this_pod() -> Access:
+    configuration = _new_configuration()
+    try:
+        import_kubernetes("config").load_incluster_config(configuration)
+        with open(POD_NAMESPACE_FILE) as file:
+            namespace = file.read().strip()
+    except Exception as error:
+        raise RunError(
+            f"This pod cannot talk to its cluster: {error}. Give it a service account that may "
+            "create RayJobs (see deploy/rbac.yaml), or a kubeconfig with KUBECONFIG."
+        ) from error
+    return Access(configuration, None, namespace or "default")
+
+
+def _new_configuration() -> Any:
+    configuration = import_kubernetes().Configuration()
+    configuration.retries = False  # urllib3 would try again for minutes, and print that it does
+    return configuration

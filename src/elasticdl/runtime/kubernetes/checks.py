@@ -1,0 +1,93 @@
+"""What is looked at before a job is submitted: each trouble is told with the command that mends it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from elasticdl.errors import InvalidValue, RunError, UnknownName
+from elasticdl.runtime.kubernetes.refusals import Refused
+
+if TYPE_CHECKING:
+    from elasticdl.runtime.kubernetes.client import Cluster
+
+__all__ = ["INSTALL_KUBERAY", "MAX_NAME", "check_name", "check_server", "check_submission"]
+
+INSTALL_KUBERAY = (
+    "kubectl create namespace ray-system; kubectl create -n ray-system -k "
+    '"github.com/ray-project/kuberay/ray-operator/config/default?ref=v1.7.0"'
+)
+MAX_NAME = 47
+"""KubeRay makes longer names of it, for the Ray cluster, its pods and services: they end at 63."""
+
+NAME = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+
+
+def check_name(name: str) -> None:
+    """Refuse a job's name that KubeRay would refuse.
+
+    >>> check_name("mnist-2")
+    """
+    if len(name) > MAX_NAME:
+        raise InvalidValue(
+            f"Invalid job_name {name!r}: it has {len(name)} characters, and a job on Kubernetes may "
+            f"have {MAX_NAME}. Give a shorter one with --job_name."
+        )
+    if not NAME.fullmatch(name):
+        raise InvalidValue(
+            f"Invalid job_name {name!r}: on Kubernetes it starts with a small letter, has small letters, "
+            "digits and '-' only, and does not end with '-'. Give for example --job_name=mnist-2."
+        )
+
+
+def check_server(cluster: Cluster) -> None:
+    """Refuse a cluster that does not answer, a namespace that is not there, and a lack of KubeRay."""
+    cluster.version()
+    _check_namespace(cluster)
+    if not cluster.has_kuberay():
+        raise RunError(
+            f"KubeRay is not installed in the cluster at {cluster.host}: it does not know RayJobs. "
+            f"Install it with: {INSTALL_KUBERAY}"
+        )
+
+
+def check_submission(cluster: Cluster, name: str) -> None:
+    """Refuse what cannot be submitted: see `Cluster.check`."""
+    check_name(name)
+    check_server(cluster)
+    if not cluster.may("create", "rayjobs", group="ray.io"):
+        raise RunError(
+            f"You may not create RayJobs in the namespace {cluster.namespace!r}. Ask whoever runs the "
+            "cluster for the rights in deploy/rbac.yaml. See what you may do with: "
+            f"kubectl auth can-i create rayjobs.ray.io -n {cluster.namespace}"
+        )
+    _check_free(cluster, name)
+
+
+def _check_namespace(cluster: Cluster) -> None:
+    try:
+        found = cluster.has_namespace()
+    except Refused as error:
+        if error.status != 403:
+            raise
+        return  # who may not read namespaces hears of a missing one when the job is created
+    if not found:
+        raise UnknownName(
+            f"The cluster has no namespace {cluster.namespace!r}. Create it with: "
+            f"kubectl create namespace {cluster.namespace}"
+        )
+
+
+def _check_free(cluster: Cluster, name: str) -> None:
+    if cluster.has_job(name):
+        raise name_taken(name, cluster)
+
+
+def name_taken(name: str, cluster: Cluster) -> InvalidValue:
+    """The error for a job whose name another one has."""
+    return InvalidValue(
+        f"Invalid job_name {name!r}: the namespace {cluster.namespace!r} has a RayJob of this name. "
+        f"Give another --job_name, or take the old one away with: elasticdl jobs stop {name} "
+        f"--cluster={cluster.flag} --namespace={cluster.namespace} "
+        f"(or: kubectl delete rayjob {name} -n {cluster.namespace})"
+    )

@@ -1,0 +1,436 @@
+"""Talking to a cluster: what is checked before a submission, and what can be asked of a job."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from api_server import ApiServer
+from kuberay import KubeRay
+
+from elasticdl.errors import InvalidValue, NotFound, RunError, UnknownName
+from elasticdl.runtime.kubernetes.client import Cluster, connect
+from elasticdl.runtime.kubernetes.refusals import Refused, Unreachable
+
+Manifest = Callable[..., dict[str, Any]]
+
+
+def test_check_passes_where_a_job_can_be_submitted(cluster: Cluster) -> None:
+    cluster.check("mnist")
+    assert cluster.context == "tests"
+    assert cluster.namespace == "default"
+
+
+def test_connect_without_kubeconfig_says_where_one_is_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "nowhere"))
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    with pytest.raises(NotFound, match=r"no kubeconfig at .*nowhere.*export KUBECONFIG="):
+        connect()
+
+
+def test_connect_finds_the_kubeconfig_in_the_home_directory(
+    server: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".kube").mkdir()
+    server.kubeconfig(tmp_path / ".kube" / "config", namespace="team")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    with connect() as cluster:
+        assert (cluster.context, cluster.namespace) == ("tests", "team")
+    with connect(namespace="mine") as cluster:
+        assert cluster.namespace == "mine"
+
+
+def test_connect_to_an_unknown_context_gives_the_nearest(kubeconfig: Path) -> None:
+    with pytest.raises(UnknownName, match=r"Unknown context 'elswhere'.*Did you mean 'elsewhere'"):
+        connect("elswhere")
+    with pytest.raises(UnknownName, match=r"Known: elsewhere, tests"):
+        connect("zzz")
+
+
+def test_connect_without_a_current_context_lists_them(kubeconfig: Path) -> None:
+    config = yaml.safe_load(kubeconfig.read_text())
+    del config["current-context"]
+    kubeconfig.write_text(yaml.safe_dump(config))
+    with pytest.raises(UnknownName, match=r"no current context.*Known: elsewhere, tests\."):
+        connect()
+
+
+@pytest.mark.parametrize("text", ["", "just words", "contexts: [{name: tests}]", "a: [", "[]"])
+def test_connect_with_a_broken_kubeconfig_says_so(kubeconfig: Path, text: str) -> None:
+    kubeconfig.write_text(text)
+    with pytest.raises((InvalidValue, UnknownName), match=r"kubeconfig"):
+        connect()
+
+
+def test_a_token_is_in_no_message(kubeconfig: Path, server: ApiServer) -> None:
+    text = kubeconfig.read_text().replace("current-context: tests", "current-context: [tests")
+    kubeconfig.write_text(text)
+    with pytest.raises(InvalidValue) as told:
+        connect()
+    assert "a-token-of-the-tests" not in str(told.value)
+
+
+def test_a_pod_of_the_cluster_without_its_account_is_told_what_it_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "nowhere"))
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+    with pytest.raises(RunError, match=r"service account"):
+        connect()
+
+
+def test_check_of_a_cluster_that_refuses_connections_ends_at_once(kubeconfig: Path) -> None:
+    with (
+        connect("elsewhere") as cluster,
+        pytest.raises(
+            Unreachable, match=r"http://127.0.0.1:1 does not answer: Connection refused\."
+        ),
+    ):
+        cluster.check("mnist")
+
+
+def test_check_of_a_cluster_without_a_name_says_so(kubeconfig: Path) -> None:
+    kubeconfig.write_text(kubeconfig.read_text().replace("127.0.0.1:1", "no-such-host.invalid:1"))
+    with (
+        connect("elsewhere") as cluster,
+        pytest.raises(Unreachable, match=r"no-such-host.invalid:1 does not answer"),
+    ):
+        cluster.check("mnist")
+
+
+def test_check_of_a_server_that_speaks_no_tls_says_that_it_is_not_trusted(
+    server: ApiServer, kubeconfig: Path
+) -> None:
+    kubeconfig.write_text(kubeconfig.read_text().replace("http://", "https://"))
+    with (
+        connect("tests") as cluster,
+        pytest.raises(Unreachable, match=r"is not trusted.*certificate-authority"),
+    ):
+        cluster.check("mnist")
+
+
+def test_check_of_a_server_that_never_answers_has_an_end(
+    kubeconfig: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("elasticdl.runtime.kubernetes.client.ANSWER_S", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        kubeconfig.write_text(
+            kubeconfig.read_text().replace("127.0.0.1:1\n", f"127.0.0.1:{port}\n")
+        )
+        with (
+            connect("elsewhere") as cluster,
+            pytest.raises(Unreachable, match=r"does not answer.*timed out"),
+        ):
+            cluster.check("mnist")
+
+
+def test_check_prints_nothing_of_the_http_library(kubeconfig: Path) -> None:
+    code = (
+        "from elasticdl.runtime.kubernetes.client import connect\n"
+        "try: connect('elsewhere').check('mnist')\n"
+        "except Exception as error: print(type(error).__name__)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=os.environ
+    )
+    assert (done.stdout, done.stderr) == ("Unreachable\n", "")
+
+
+def test_check_with_expired_credentials_says_to_log_in_again(
+    server: ApiServer, kubeconfig: Path
+) -> None:
+    server.kubeconfig(kubeconfig, token="old")
+    with (
+        connect() as cluster,
+        pytest.raises(Refused, match=r"does not accept the credentials.*expired.*Log in again"),
+    ):
+        cluster.check("mnist")
+
+
+def test_check_of_a_missing_namespace_gives_the_command_that_makes_it(kubeconfig: Path) -> None:
+    with (
+        connect(namespace="team") as cluster,
+        pytest.raises(UnknownName, match=r"no namespace 'team'.*kubectl create namespace team"),
+    ):
+        cluster.check("mnist")
+
+
+def test_check_goes_on_where_namespaces_may_not_be_read(
+    server: ApiServer, cluster: Cluster
+) -> None:
+    server.refuse(403, "namespaces is forbidden", path="/namespaces/default$")
+    cluster.check("mnist")
+
+
+def test_check_without_kuberay_says_how_to_install_it(server: ApiServer, cluster: Cluster) -> None:
+    server.has_kuberay = False
+    with pytest.raises(RunError, match=r"KubeRay is not installed.*kubectl create .*ray-operator"):
+        cluster.check("mnist")
+
+
+def test_check_without_the_right_to_create_says_whom_to_ask(
+    server: ApiServer, cluster: Cluster
+) -> None:
+    server.denied.add(("create", "rayjobs"))
+    with pytest.raises(RunError, match=r"deploy/rbac.yaml.*can-i create rayjobs.ray.io -n default"):
+        cluster.check("mnist")
+
+
+def test_check_of_a_taken_name_says_how_to_free_it(cluster: Cluster, manifest: Manifest) -> None:
+    cluster.create(manifest("mnist"))
+    with pytest.raises(InvalidValue, match=r"'mnist'.*--job_name.*kubectl delete rayjob mnist"):
+        cluster.check("mnist")
+
+
+@pytest.mark.parametrize(
+    "name", ["", "Mnist", "1st", "a_b", "a-", "-a", "a.b", "ä", "a" * 48, "a\n"]
+)
+def test_check_of_a_name_that_kuberay_refuses(cluster: Cluster, name: str) -> None:
+    with pytest.raises(InvalidValue, match=r"Invalid job_name"):
+        cluster.check(name)
+
+
+def test_check_takes_the_longest_name(cluster: Cluster) -> None:
+    cluster.check("a" * 47)
+
+
+def test_a_failing_server_is_told_with_its_words(server: ApiServer, cluster: Cluster) -> None:
+    server.refuse(500, "etcdserver: leader changed")
+    with pytest.raises(Refused, match=r"etcdserver: leader changed"):
+        cluster.check("mnist")
+
+
+def test_create_stores_the_job_and_list_finds_it(
+    server: ApiServer, cluster: Cluster, manifest: Manifest
+) -> None:
+    cluster.create(manifest("one"))
+    cluster.create(manifest("two"))
+    server.put("rayjobs", {"metadata": {"name": "of-others"}})
+    assert [job["metadata"]["name"] for job in cluster.list()] == ["one", "two"]
+    assert cluster.get("one")["metadata"]["uid"]
+
+
+def test_create_with_dry_run_stores_nothing(
+    server: ApiServer, cluster: Cluster, manifest: Manifest
+) -> None:
+    cluster.create(manifest("mnist"), dry_run=True)
+    assert server.all("rayjobs") == []
+
+
+def test_create_of_a_taken_name_is_refused(cluster: Cluster, manifest: Manifest) -> None:
+    cluster.create(manifest("mnist"))
+    with pytest.raises(InvalidValue, match=r"has a RayJob of this name"):
+        cluster.create(manifest("mnist"))
+
+
+def test_create_with_a_misspelt_field_shows_the_servers_words(
+    crd: Path, cluster: Cluster, manifest: Manifest
+) -> None:
+    job = manifest("mnist")
+    job["spec"]["rayClusterSpec"]["headGroupSpec"]["templat"] = {}
+    with pytest.raises(
+        InvalidValue, match=r'unknown field "spec.rayClusterSpec.headGroupSpec.templat"'
+    ):
+        cluster.create(job)
+
+
+def test_create_with_a_wrong_value_shows_the_servers_words(
+    crd: Path, cluster: Cluster, manifest: Manifest
+) -> None:
+    job = manifest("mnist")
+    job["spec"]["backoffLimit"] = "three"
+    with pytest.raises(
+        InvalidValue, match=r"refuses the RayJob 'mnist'.*spec.backoffLimit.*'three'"
+    ):
+        cluster.create(job)
+
+
+def test_create_that_is_forbidden_shows_the_servers_words(
+    server: ApiServer, cluster: Cluster, manifest: Manifest
+) -> None:
+    server.denied.add(("create", "rayjobs"))
+    with pytest.raises(
+        Refused, match=r'You may not create the RayJob.*cannot create resource "rayjobs"'
+    ):
+        cluster.create(manifest("mnist"))
+
+
+def test_get_of_an_unknown_job_gives_the_nearest(cluster: Cluster, manifest: Manifest) -> None:
+    cluster.create(manifest("mnist"))
+    with pytest.raises(UnknownName, match=r"Unknown job 'minst'.*Did you mean 'mnist'"):
+        cluster.get("minst")
+
+
+def test_delete_takes_the_job_away(
+    server: ApiServer, cluster: Cluster, kuberay: KubeRay, manifest: Manifest
+) -> None:
+    cluster.create(manifest("mnist"))
+    kuberay.starts("mnist")
+    cluster.delete("mnist")
+    assert server.all("rayjobs") == []
+    assert cluster.pods("mnist") == []
+    with pytest.raises(UnknownName):
+        cluster.delete("mnist")
+
+
+def test_create_secret_stores_it(server: ApiServer, cluster: Cluster) -> None:
+    cluster.create_secret({"metadata": {"name": "envs"}, "stringData": {"KEY": "value"}})
+    assert server.get("secrets", "envs")["stringData"] == {"KEY": "value"}
+
+
+def test_pods_are_the_head_the_workers_and_the_submitter(
+    cluster: Cluster, kuberay: KubeRay, manifest: Manifest
+) -> None:
+    for name in ("mnist", "other"):
+        cluster.create(manifest(name))
+        kuberay.starts(name)
+        kuberay.runs(name)
+    names = [pod["metadata"]["name"] for pod in cluster.pods("mnist")]
+    workers = [kuberay.worker("mnist", index) for index in range(2)]
+    assert names == [kuberay.head("mnist"), *workers, kuberay.submitter("mnist")]
+
+
+def test_events_are_those_of_the_job(
+    server: ApiServer, cluster: Cluster, kuberay: KubeRay, manifest: Manifest
+) -> None:
+    cluster.create(manifest("mnist"))
+    kuberay.starts("mnist")
+    kuberay.cannot_pull(kuberay.worker("mnist"))
+    kuberay.event("somebody-else", "Failed", "not ours")
+    assert [event["reason"] for event in cluster.events("mnist")] == ["Failed"]
+    server.denied.add(("list", "events"))
+    assert cluster.events("mnist") == []
+
+
+def test_logs_are_the_drivers_lines(cluster: Cluster, kuberay: KubeRay, manifest: Manifest) -> None:
+    cluster.create(manifest("mnist"))
+    with pytest.raises(RunError, match=r"no log now"):
+        list(cluster.logs("mnist"))
+    kuberay.starts("mnist")
+    kuberay.runs("mnist")
+    kuberay.prints("mnist", "epoch 1", "", "größer")
+    assert list(cluster.logs("mnist")) == ["epoch 1", "", "größer"]
+    with pytest.raises(UnknownName):
+        list(cluster.logs("minst"))
+
+
+def test_logs_of_a_submitter_that_is_not_up_yet_say_so(
+    server: ApiServer, cluster: Cluster, kuberay: KubeRay, manifest: Manifest
+) -> None:
+    cluster.create(manifest("mnist"))
+    kuberay.starts("mnist")
+    kuberay.runs("mnist")
+    kuberay.cannot_pull(kuberay.submitter("mnist"))
+    with pytest.raises(RunError, match=r"no log now"):
+        list(cluster.logs("mnist"))
+
+
+def test_logs_that_are_followed_end_with_the_driver(
+    cluster: Cluster, kuberay: KubeRay, manifest: Manifest
+) -> None:
+    cluster.create(manifest("mnist"))
+    kuberay.starts("mnist")
+    kuberay.runs("mnist")
+    kuberay.prints("mnist", "one")
+    lines = cluster.logs("mnist", follow=True)
+    assert next(lines) == "one"
+    kuberay.prints("mnist", "two")
+    assert next(lines) == "two"
+    kuberay.completes("mnist")
+    assert list(lines) == []
+
+
+def test_logs_that_break_go_on_without_repeating_a_line(
+    server: ApiServer, cluster: Cluster, kuberay: KubeRay, manifest: Manifest
+) -> None:
+    cluster.create(manifest("mnist"))
+    kuberay.starts("mnist")
+    kuberay.runs("mnist")
+    kuberay.prints("mnist", "one", "same", "same")
+    lines = cluster.logs("mnist", follow=True)
+    assert [next(lines) for _ in range(3)] == ["one", "same", "same"]
+    server.break_logs(kuberay.submitter("mnist"))
+    kuberay.prints("mnist", "same", "two")
+    assert [next(lines) for _ in range(2)] == ["same", "two"]
+    kuberay.completes("mnist")
+    assert list(lines) == []
+
+
+def test_exec_in_head_gives_the_exit_code_and_the_output(
+    server: ApiServer, cluster: Cluster, kuberay: KubeRay, manifest: Manifest
+) -> None:
+    cluster.create(manifest("mnist"))
+    with pytest.raises(RunError, match=r"no head pod"):
+        cluster.exec_in_head("mnist", ["true"])
+    kuberay.starts("mnist")
+    kuberay.runs("mnist")
+    server.on_exec = lambda pod, argv: (0, f"{pod} {argv}")
+    head = kuberay.head("mnist")
+    assert cluster.exec_in_head("mnist", ["a", "b c"]) == (0, f"{head} ['a', 'b c']")
+    server.on_exec = lambda pod, argv: (3, "x" * 100_000)
+    assert cluster.exec_in_head("mnist", ["fail"]) == (3, "x" * 100_000)
+
+
+def test_exec_that_is_forbidden_says_so(
+    server: ApiServer, cluster: Cluster, kuberay: KubeRay, manifest: Manifest
+) -> None:
+    cluster.create(manifest("mnist"))
+    kuberay.starts("mnist")
+    server.refuse(403, "pods/exec is forbidden", path="/exec")
+    with pytest.raises(
+        Refused, match=r"You may not run a command in the pod.*pods/exec is forbidden"
+    ):
+        cluster.exec_in_head("mnist", ["true"])
+
+
+def test_scale_group_changes_the_ray_cluster(
+    server: ApiServer, cluster: Cluster, kuberay: KubeRay, manifest: Manifest
+) -> None:
+    cluster.create(manifest("mnist", workers=2))
+    with pytest.raises(RunError, match=r"no Ray cluster now"):
+        cluster.scale_group("mnist", "workers", 3, 5)
+    kuberay.starts("mnist")
+    cluster.scale_group("mnist", "workers", 3, 5)
+    (group,) = cluster.worker_groups("mnist")
+    assert [group[key] for key in ("minReplicas", "replicas", "maxReplicas")] == [3, 3, 5]
+    cluster.scale_group("mnist", "workers", 1, 1)
+    (group,) = cluster.worker_groups("mnist")
+    assert [group[key] for key in ("minReplicas", "replicas", "maxReplicas")] == [1, 1, 1]
+    assert group["template"]  # the rest is as it was
+    with pytest.raises(UnknownName, match=r"Did you mean 'workers'"):
+        cluster.scale_group("mnist", "worker", 1, 1)
+
+
+def test_patch_merges_into_the_job(cluster: Cluster, manifest: Manifest) -> None:
+    cluster.create(manifest("mnist"))
+    cluster.patch("mnist", {"metadata": {"annotations": {"elasticdl/num_workers": "3"}}})
+    annotations = cluster.get("mnist")["metadata"]["annotations"]
+    assert annotations == {"elasticdl/command": "train", "elasticdl/num_workers": "3"}
+
+
+def test_a_cluster_may_be_used_from_several_threads(cluster: Cluster, manifest: Manifest) -> None:
+    cluster.create(manifest("mnist"))
+    found: list[str] = []
+
+    def ask() -> None:
+        found.extend(cluster.get("mnist")["metadata"]["name"] for _ in range(5))
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == ["mnist"] * 20
