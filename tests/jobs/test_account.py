@@ -22,7 +22,7 @@ def test_a_run_that_is_held_is_running_with_its_last_numbers() -> None:
     found = account(started(), step(102.0, 25), evaluation, step(110.0, 40, 1, 0.3), holder=HERE)
     assert (found.status, found.step, found.epoch, found.num_epochs) == ("running", 40, 2, 3)
     assert (found.loss, found.metrics) == (0.3, {"loss": 0.4})
-    assert (found.started, found.ended, found.process) == (100.0, None, "process 7 on here")
+    assert (found.started, found.ended, found.process) == (90.0, None, "process 7 on here")
     assert found.wanted is None
 
 

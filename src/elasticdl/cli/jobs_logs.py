@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from elasticdl.cli.jobs_options import on_cluster, say_goes_on
+from elasticdl.cli.jobs_options import on_cluster, say, say_goes_on
 from elasticdl.cli.outcome import INTERRUPTED
 from elasticdl.errors import InvalidValue
 
@@ -31,10 +31,11 @@ def logs(
     """
     from elasticdl.runtime.jobs.jobs import jobs_at
 
-    lines = jobs_at(cluster, namespace).logs(job, worker=worker, tail=_count(tail), follow=follow)
     try:
-        for line in lines:
-            click.echo(line)
+        with jobs_at(cluster, namespace) as jobs:
+            lines = jobs.logs(job, say, worker=worker, tail=_count(tail), follow=follow)
+            for line in lines:
+                click.echo(line)
     except KeyboardInterrupt:
         say_goes_on(job, cluster, namespace)
         return INTERRUPTED

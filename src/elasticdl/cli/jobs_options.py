@@ -11,7 +11,7 @@ import click
 if TYPE_CHECKING:
     from elasticdl.runtime.jobs.jobs import Steps
 
-__all__ = ["on_cluster", "say_goes_on", "say_steps"]
+__all__ = ["on_cluster", "say", "say_goes_on", "say_steps"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -27,6 +27,11 @@ def on_cluster(command: F) -> F:
         help="Jobs on Kubernetes: kubernetes or kubernetes:CONTEXT.  [default: run directories]",
     )
     return cluster(namespace(command))
+
+
+def say(line: str) -> None:
+    """What is not the command's output."""
+    click.echo(line, err=True)
 
 
 def say_goes_on(job: str, cluster: str | None, namespace: str | None) -> None:

@@ -38,7 +38,8 @@ def list_(
         )
     from elasticdl.runtime.jobs.jobs import jobs_at
 
-    found = jobs_at(cluster, namespace).list(places)
+    with jobs_at(cluster, namespace) as jobs:
+        found = jobs.list(places)
     if as_json:
         click.echo(json.dumps([dataclasses.asdict(one) for one in found], indent=2))
     elif found:
@@ -60,15 +61,16 @@ def status(job: str, cluster: str | None, namespace: str | None, as_json: bool) 
     """
     from elasticdl.runtime.jobs.jobs import jobs_at
 
-    jobs = jobs_at(cluster, namespace)
-    found = jobs.account(job)
+    with jobs_at(cluster, namespace) as jobs:
+        found = jobs.account(job)
+        steps = jobs.next_steps(found)
     if as_json:
         click.echo(json.dumps(dataclasses.asdict(found), indent=2))
         return
     rows = [(what, value) for what, value in _rows(found) if value]
     width = max(len(what) for what, _ in rows)
     click.echo("\n".join(f"{what:<{width}}  {value}" for what, value in rows))
-    say_steps(jobs.next_steps(found))
+    say_steps(steps)
 
 
 def progress(account: Account) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from elasticdl.cli.jobs_options import on_cluster, say_goes_on, say_steps
+from elasticdl.cli.jobs_options import on_cluster, say, say_goes_on, say_steps
 from elasticdl.cli.outcome import INTERRUPTED
 from elasticdl.errors import InvalidValue
 
@@ -32,15 +32,16 @@ def stop(job: str, now: bool, no_wait: bool, cluster: str | None, namespace: str
     """
     from elasticdl.runtime.jobs.jobs import jobs_at
 
-    jobs = jobs_at(cluster, namespace)
     try:
-        ended = jobs.stop(job, lambda line: click.echo(line, err=True), now=now, waits=not no_wait)
+        with jobs_at(cluster, namespace) as jobs:
+            ended = jobs.stop(job, say, now=now, waits=not no_wait)
+            steps = () if ended is None else jobs.next_steps(ended)
     except KeyboardInterrupt:
         click.echo(f"\n{job} was asked to stop, and will.", err=True)
         return INTERRUPTED
     if ended is not None:
         click.echo(_told(ended))
-        say_steps(jobs.next_steps(ended))
+        say_steps(steps)
     return 0
 
 
@@ -59,9 +60,9 @@ def wait(job: str, timeout: str | None, cluster: str | None, namespace: str | No
     from elasticdl.runtime.jobs.account import DONE
     from elasticdl.runtime.jobs.jobs import jobs_at
 
-    jobs = jobs_at(cluster, namespace)
     try:
-        ended = jobs.wait(job, _seconds(timeout))
+        with jobs_at(cluster, namespace) as jobs:
+            ended = jobs.wait(job, _seconds(timeout))
     except KeyboardInterrupt:
         say_goes_on(job, cluster, namespace)
         return INTERRUPTED

@@ -29,4 +29,5 @@ def scale(job: str, num_workers: str, cluster: str | None, namespace: str | None
     from elasticdl.runtime.jobs.jobs import jobs_at
 
     workers = parse_workers("num_workers", num_workers)
-    jobs_at(cluster, namespace).scale(job, workers, click.echo)
+    with jobs_at(cluster, namespace) as jobs:
+        jobs.scale(job, workers, click.echo)

@@ -112,7 +112,7 @@ def account_of(
         changes=max(0, changes - 1),
         change=change,
         warning=_text(_last(go, "warning").get("message")),
-        started=_time(go[0]) if go else (holder.since or None if holder else None),
+        started=(holder.since if holder else 0.0) or (_time(go[0]) if go else None),
         ended=_time(go[-1]) if go and holder is None else None,
         process=None if holder is None else str(holder),
     )

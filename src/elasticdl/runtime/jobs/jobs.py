@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from typing import Protocol
 
+from elasticdl.errors import InvalidValue
 from elasticdl.runtime.jobs.account import Account
 
-__all__ = ["Jobs", "Say", "Steps", "Workers", "jobs_at"]
+__all__ = ["Accounts", "Jobs", "Say", "Steps", "Workers", "jobs_at"]
 
 Say = Callable[[str], None]
 Steps = tuple[tuple[str, str], ...]
 """What to try next: (what for, command)."""
 Workers = tuple[int, int]
+Accounts = list[Account]
 
 
 class Jobs(Protocol):
     """Jobs of one kind. A job is named as users name it; one that is unknown raises, with the nearest name."""
 
-    def list(self, places: Sequence[str]) -> list[Account]: ...
+    def list(self, places: Sequence[str]) -> Accounts: ...
 
     def account(self, job: str) -> Account: ...
 
     def next_steps(self, account: Account) -> Steps: ...
 
     def logs(
-        self, job: str, *, worker: str | None, tail: int | None, follow: bool
+        self, job: str, say: Say, *, worker: str | None, tail: int | None, follow: bool
     ) -> Iterator[str]: ...
 
     def stop(self, job: str, say: Say, *, now: bool, waits: bool) -> Account | None:
@@ -37,7 +40,8 @@ class Jobs(Protocol):
         """None when it takes longer."""
 
 
-def jobs_at(cluster: str | None, namespace: str | None) -> Jobs:
+@contextmanager
+def jobs_at(cluster: str | None, namespace: str | None) -> Iterator[Jobs]:
     """The jobs in run directories, or those of a Kubernetes cluster.
 
     Args:
@@ -47,18 +51,26 @@ def jobs_at(cluster: str | None, namespace: str | None) -> Jobs:
     Raises:
       InvalidValue: the cluster is none, or a namespace was given without one.
     """
-    from elasticdl.errors import InvalidValue
+    if cluster is not None:
+        with _connected(cluster, namespace) as jobs:
+            yield jobs
+        return
+    if namespace is not None:
+        raise InvalidValue(
+            f"The namespace {namespace!r} has no cluster. Give --cluster=kubernetes too."
+        )
     from elasticdl.runtime.jobs.run_directories import RunDirectories
 
-    if cluster is None:
-        if namespace is not None:
-            raise InvalidValue(
-                f"The namespace {namespace!r} has no cluster. Give --cluster=kubernetes too."
-            )
-        return RunDirectories()
+    yield RunDirectories()
+
+
+@contextmanager
+def _connected(cluster: str, namespace: str | None) -> Iterator[Jobs]:
     from elasticdl.runtime.kubernetes.request import parse_cluster
 
     context = parse_cluster(cluster)
     from elasticdl.runtime.jobs.on_kubernetes import ClusterJobs
+    from elasticdl.runtime.kubernetes.client import connect
 
-    return ClusterJobs(context, namespace)
+    with closing(connect(context, namespace)) as connection:
+        yield ClusterJobs(connection)

@@ -12,7 +12,7 @@ from elasticdl.job.config import JobConfig
 from elasticdl.job.parse import parse_workers, workers_text
 from elasticdl.runtime.jobs.account import DONE, RUNNING, Account
 from elasticdl.runtime.jobs.find import account, find_run, list_runs
-from elasticdl.runtime.jobs.jobs import Say, Steps, Workers
+from elasticdl.runtime.jobs.jobs import Accounts, Say, Steps, Workers
 from elasticdl.runtime.jobs.logs import log_lines
 from elasticdl.runtime.jobs.record import described
 from elasticdl.runtime.jobs.stop import stop, wait_for
@@ -23,14 +23,14 @@ __all__ = ["RunDirectories"]
 class RunDirectories:
     """Jobs by their run directories, at any address."""
 
-    def list(self, places: Sequence[str]) -> list[Account]:
+    def list(self, places: Sequence[str]) -> Accounts:
         return list_runs(places)
 
     def account(self, job: str) -> Account:
         return account(find_run(job))
 
     def logs(
-        self, job: str, *, worker: str | None, tail: int | None, follow: bool
+        self, job: str, say: Say, *, worker: str | None, tail: int | None, follow: bool
     ) -> Iterator[str]:
         return log_lines(find_run(job), worker=worker, tail=tail, follow=follow)
 
