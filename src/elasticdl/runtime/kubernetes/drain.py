@@ -1,7 +1,7 @@
 """Before a pod ends: its worker leaves the group between two steps, and nothing of its work is lost.
 
-Kubernetes runs this before it stops a pod (`preStop`), with the seconds that it may take. Ray is told first, so that the
-worker's successor is not started in the very same pod.
+Kubernetes runs this before it stops a pod (`preStop`), with the seconds that it may take. Ray is told first, so that
+the worker's successor is not started in the very same pod.
 """
 
 from __future__ import annotations
@@ -36,13 +36,14 @@ def workers(proc: Path = Path("/proc")) -> list[int]:
     return found
 
 
-def close_node(within_s: float) -> bool:
-    """Let Ray start nothing more here; returns whether it heard."""
+def close_node(within_s: float, *more: str) -> bool:
+    """Let Ray start nothing more here; returns whether it heard. `more`: flags of `ray drain-node`."""
     command = [
         *(sys.executable, "-m", "ray.scripts.scripts", "drain-node"),
         "--reason=DRAIN_NODE_REASON_PREEMPTION",
         "--reason-message=the pod is being stopped",
         f"--deadline-remaining-seconds={math.ceil(within_s)}",
+        *more,
     ]
     try:
         done = subprocess.run(command, timeout=min(CLOSE_S, within_s), capture_output=True)
