@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO
 
+from elasticdl.contract.snapshot import REQUIREMENTS
 from elasticdl.errors import InvalidValue, NotFound
 from elasticdl.runtime.elastic.zoo_files import ZooFiles, sort_zoo_files
 from elasticdl.storage import storage_errors
@@ -41,7 +42,7 @@ def files_of_zoo(zoo: Path, include: Sequence[str] = ()) -> ZooFiles:
                     "Give the name, or the path below the zoo, of a file: *.bin or words/*.txt."
                 )
         ignored = _ignored(zoo)
-    kept = set(found.asked)
+    kept = {*found.asked, REQUIREMENTS}
     return ZooFiles(
         [name for name in found.taken if name in kept or not ignored(name)],
         [name for name in found.left_out if not ignored(name)],
@@ -65,7 +66,8 @@ def left_out_line(left_out: Sequence[str]) -> str:
     >>> left_out_line([".env"]).partition(": .env")[0]
     'Not in the image: 1 file of the model zoo that looks like data or a secret'
     """
-    names = ", ".join(left_out[:SHOWN]) + (", ..." if len(left_out) > SHOWN else "")
+    more = f" and {len(left_out) - SHOWN} more" if len(left_out) > SHOWN else ""
+    names = ", ".join(left_out[:SHOWN]) + more
     said = "1 file of the model zoo that looks like data or a secret"
     if len(left_out) > 1:
         said = f"{len(left_out)} files of the model zoo that look like data or secrets"

@@ -10,6 +10,9 @@ __all__ = ["BuildLog"]
 SHOWN = 20
 """The last lines of a failing step; what matters stands at the end."""
 
+SATISFIED = "Requirement already satisfied"
+"""pip says it a hundred times of a base that has everything."""
+
 _STEP = re.compile(r"step (\d+/\d+)\s*: (?P<what>.*)", re.IGNORECASE)
 
 
@@ -34,13 +37,13 @@ class BuildLog:
     def failure(self, error: str) -> str:
         """What to tell of a build that ended with an error."""
         self.end()
-        lines = [line for line in self._lines if line][-SHOWN:]
+        lines = self._lines[-SHOWN:]
         shown = "".join(f"\n  {line}" for line in [*lines, error.strip()])
         where = f"the step {self._step!r} failed" if self._step else "it failed"
         return f"The image could not be built: {where}.{shown}\n{advice(self._step)}"
 
     def _line(self, line: str) -> None:
-        if not line:
+        if not line or line.startswith(SATISFIED):
             return
         if step := _STEP.match(line):
             self._step, self._lines = step["what"], []

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+import re
+import socket
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Any
@@ -17,6 +19,7 @@ ANSWER_S = 30
 SILENCE_S = 3600
 """How long a push may say nothing; a large layer takes its time."""
 
+_DIGEST = re.compile(r"\bsha256:[0-9a-f]{64}\b")
 _REFUSED = ("unauthorized", "denied", "authentication required", "no basic auth", "401", "403")
 
 
@@ -53,6 +56,7 @@ def connected(engine: DockerEngine) -> Iterator[Any]:
     """
     docker = _import_docker()
     try:
+        _knock(engine)
         client = _client(docker, engine)
     except (docker.errors.DockerException, OSError, ValueError) as error:
         raise RunError(
@@ -82,6 +86,14 @@ def _import_docker() -> Any:
             "pip install 'elasticdl[kubernetes]', or give --image_name an image that is there already."
         ) from error
     return docker
+
+
+def _knock(engine: DockerEngine) -> None:
+    """Raise `OSError` when nobody listens: the SDK would leave its socket open."""
+    scheme, _, path = (engine.base_url or os.environ.get("DOCKER_HOST", "")).partition("://")
+    if scheme == "unix":
+        with socket.socket(socket.AF_UNIX) as knocking:
+            knocking.connect(f"/{path.lstrip('/')}")
 
 
 def _client(docker: Any, engine: DockerEngine) -> Any:
@@ -124,32 +136,19 @@ def push(client: Any, repository: str, tag: str, say: Callable[[str], None]) -> 
     """
     registry = registry_of(repository)
     say(f"Pushing {repository}:{tag}")
-    digest = ""
-    for answer in _answers(client, repository, tag):
+    digest = None
+    for answer in client.push(repository, tag=tag, stream=True, decode=True):
         if "error" in answer:
             raise RunError(_push_failure(registry, repository, str(answer["error"])))
-        digest = str((answer.get("aux") or {}).get("Digest") or digest)
-    found = digest or _digest_of_engine(client, repository, tag)
-    if not found:
+        # Docker says it twice, podman in words only.
+        digest = _DIGEST.search(f"{answer.get('aux')} {answer.get('status')}") or digest
+    if digest is None:
         raise RunError(
-            f"The engine pushed {repository}:{tag} and did not say under which digest. Look at the registry, and give "
-            "--image_name what it has."
+            f"The push of {repository}:{tag} ended without a digest: the registry {registry} may not have all of it. "
+            "Nothing was submitted. Try again."
         )
-    say(f"Pushed {repository}@{found}")
-    return found
-
-
-def _answers(client: Any, repository: str, tag: str) -> Iterable[dict[str, Any]]:
-    answers: Iterable[dict[str, Any]] = client.push(repository, tag=tag, stream=True, decode=True)
-    return answers
-
-
-def _digest_of_engine(client: Any, repository: str, tag: str) -> str:
-    for known in client.inspect_image(f"{repository}:{tag}").get("RepoDigests") or ():
-        name, _, digest = str(known).partition("@")
-        if name == repository:
-            return digest
-    return ""
+    say(f"Pushed {repository}@{digest[0]}")
+    return digest[0]
 
 
 def registry_of(repository: str) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from elasticdl.contract.snapshot import REQUIREMENTS
 from elasticdl.errors import InvalidValue, NotFound
 from elasticdl.runtime.kubernetes.build_context import (
     OWN,
@@ -35,7 +36,6 @@ __all__ = [
     "dockerfile",
 ]
 
-REQUIREMENTS = "requirements.txt"
 HERE = f"/opt/{OWN}"
 ZOO_THERE = f"/{ZOO}"
 

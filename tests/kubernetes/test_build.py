@@ -1,0 +1,176 @@
+"""Images by a real engine and in a real registry: they start and train, hold what they should, and fail in words."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from podman_engine import BASE, Podman
+from registries import PASSWORD, USER, Registries
+
+from elasticdl.errors import RunError
+from elasticdl.runtime.kubernetes.image import ImagePlan, build_and_push
+
+pytestmark = pytest.mark.podman
+
+MODEL = """
+import keras
+import tensorflow as tf
+from tiny_words import UNITS
+
+def custom_model():
+    x = keras.Input((1,), name="x")
+    return keras.Model(x, keras.layers.Dense(1)(keras.layers.Dense(UNITS)(x)))
+
+def dataset_fn(dataset, mode, metadata):
+    def parse(row):
+        numbers = tf.strings.to_number(row)
+        return {"x": numbers[:1]}, numbers[1:]
+    return dataset.map(parse)
+
+def loss(labels, predictions):
+    return keras.losses.MeanSquaredError()(labels, predictions)
+
+def optimizer():
+    return keras.optimizers.SGD(0.01)
+"""
+LISTING = "import json, os; print(json.dumps([f'{d}/{f}' for d, _, names in os.walk('/model_zoo') for f in names]))"
+
+
+@dataclass
+class Built:
+    """An image that was built and pushed, and what was said."""
+
+    zoo: Path
+    image: str
+    said: list[str]
+
+
+@pytest.fixture(autouse=True)
+def _nobody_is_logged_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_CONFIG", str(tmp_path / "docker"))
+
+
+@pytest.fixture(scope="module")
+def built(
+    podman: Podman, registries: Registries, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Built]:
+    zoo = tmp_path_factory.mktemp("zoo")
+    (zoo / "model.py").write_text(MODEL)
+    (zoo / "requirements.txt").write_text("tiny-words\n")
+    (zoo / ".git").mkdir()
+    for name in (".git/config", ".env", "server.pem", "service-account.json"):
+        (zoo / name).write_text("secret")
+    (zoo / "large.recordio").write_bytes(b"0" * (2 << 20))
+    said: list[str] = []
+    yield Built(zoo, push(podman, registries, zoo, said=said), said)
+
+
+def push(
+    podman: Podman,
+    registries: Registries,
+    zoo: Path,
+    registry: str | None = None,
+    said: list[str] | None = None,
+    include: tuple[str, ...] = (),
+) -> str:
+    plan = ImagePlan(base=BASE, zoo=zoo, extra_index=registries.extra_index, include=include)
+    repository = f"{registry or registries.open}/team/models"
+    say = (said if said is not None else []).append
+    return build_and_push(plan, repository, "my-job", podman.engine, say)
+
+
+def test_an_image_from_the_registry_trains_a_model(
+    built: Built, node: Podman, tmp_path: Path
+) -> None:
+    rows = "".join(f"{n / 100},{2 * n / 100}\n" for n in range(200))
+    (tmp_path / "line.csv").write_text("x,y\n" + rows)
+    node.do("pull", "--quiet", built.image)
+    train = ["elasticdl", "train", "--model_zoo=/model_zoo", "--model_def=model.custom_model"]
+    data = ["--training_data=/job/line.csv", "--output=/job/run", "--minibatch_size=20"]
+    node.run(built.image, *train, *data, mounts=[f"{tmp_path}:/job"])
+    last = json.loads((tmp_path / "run" / "events.jsonl").read_text().splitlines()[-1])
+    assert (last["status"], last["step"]) == ("completed", 10)
+    assert (tmp_path / "run" / "model" / "model.keras").is_file()
+
+
+def test_the_image_is_named_by_its_digest_and_the_log_was_told(
+    built: Built, registries: Registries
+) -> None:
+    repository, digest = built.image.split("@")
+    assert repository == f"{registries.open}/team/models"
+    assert digest.startswith("sha256:") and len(digest) == 71
+    assert f"Pushed {built.image}" in built.said
+    assert any("Successfully installed tiny-words-1.0" in line for line in built.said)
+
+
+def test_only_the_last_layer_is_built_again_when_a_model_file_changes(
+    built: Built, podman: Podman, registries: Registries
+) -> None:
+    before = push(podman, registries, built.zoo)
+    (built.zoo / "model.py").write_text(f"{MODEL}\nWIDER = True\n")
+    said: list[str] = []
+    image = push(podman, registries, built.zoo, said=said)
+    steps = [n for n, line in enumerate(said) if line.startswith("STEP ")]
+    anew = [said[n] for n in steps[1:] if "Using cache" not in said[n + 1]]
+    assert [step.partition(": ")[2] for step in anew] == ["COPY model_zoo /model_zoo"]
+    assert image != before
+
+
+def test_secrets_and_large_files_stay_here_and_it_is_said(built: Built, podman: Podman) -> None:
+    files = json.loads(podman.run(built.image, "python", "-c", LISTING))
+    assert sorted(files) == ["/model_zoo/model.py", "/model_zoo/requirements.txt"]
+    assert built.said[0] == (
+        "Not in the image: 4 files of the model zoo that look like data or secrets: .env, large.recordio, "
+        "server.pem and 1 more. To take one: --image_include=PATTERN"
+    )
+
+
+def test_a_file_is_in_the_image_when_it_is_asked_for(
+    built: Built, podman: Podman, registries: Registries
+) -> None:
+    image = push(podman, registries, built.zoo, include=("*.recordio",))
+    files = json.loads(podman.run(image, "python", "-c", LISTING))
+    assert "/model_zoo/large.recordio" in files
+    assert "/model_zoo/.env" not in files
+
+
+def test_pip_says_why_when_requirements_do_not_install(
+    podman: Podman, registries: Registries, tmp_path: Path
+) -> None:
+    (tmp_path / "requirements.txt").write_text("tiny-words>=3\n")
+    with pytest.raises(RunError, match="No matching distribution found for tiny-words>=3") as error:
+        push(podman, registries, tmp_path)
+    assert "Mend requirements.txt in the model zoo" in str(error.value)
+
+
+def test_a_registry_that_is_not_there_is_named(
+    built: Built, podman: Podman, registries: Registries
+) -> None:
+    with pytest.raises(RunError, match="connection refused") as error:
+        push(podman, registries, built.zoo, registries.absent)
+    assert f"Check that the registry {registries.absent} is reached" in str(error.value)
+
+
+def test_a_registry_that_refuses_takes_the_image_after_a_login(
+    built: Built, podman: Podman, registries: Registries
+) -> None:
+    with pytest.raises(RunError, match=f"docker login {registries.locked}"):
+        push(podman, registries, built.zoo, registries.locked)
+    auth = base64.b64encode(f"{USER}:{PASSWORD}".encode()).decode()
+    config = Path(os.environ["DOCKER_CONFIG"], "config.json")
+    config.parent.mkdir()
+    config.write_text(json.dumps({"auths": {registries.locked: {"auth": auth}}}))
+    assert push(podman, registries, built.zoo, registries.locked).startswith(registries.locked)
+
+
+def test_a_push_that_breaks_half_way_is_an_error(
+    built: Built, podman: Podman, registries: Registries
+) -> None:
+    with pytest.raises(RunError, match="Nothing was submitted"):
+        push(podman, registries, built.zoo, registries.breaking)
