@@ -1,0 +1,247 @@
+"""Jobs on Kubernetes: each is a RayJob. What only the run itself can do is asked of it in its head pod."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+from itertools import islice
+
+from elasticdl.errors import InvalidValue, RunError
+from elasticdl.job.parse import workers_text
+from elasticdl.runtime.jobs.account import DONE, RUNNING, Account
+from elasticdl.runtime.jobs.inside import progress_inside
+from elasticdl.runtime.jobs.jobs import Accounts, Say, Steps, Workers
+from elasticdl.runtime.jobs.ray_job import (
+    STOPPED,
+    WITH_CHECKPOINTS,
+    account_of_job,
+    head_runs,
+    noted,
+    resume_command,
+)
+from elasticdl.runtime.jobs.shares import Group, shared
+from elasticdl.runtime.kubernetes.client import Cluster, Object
+from elasticdl.runtime.kubernetes.refusals import Refused, Unreachable
+from elasticdl.runtime.kubernetes.words import State, told
+
+__all__ = ["ClusterJobs"]
+
+POLL_S = 2.0
+"""How often a job that is waited for is looked at."""
+SILENCE_S = 60.0
+"""For so long a cluster may be away while a job is waited for."""
+
+DELETED = "deleted"
+ENDS = (*DONE, "failed", "interrupted")
+
+Looked = tuple[Object, State, Sequence[Object]]
+
+
+class ClusterJobs:
+    """The jobs of a namespace.
+
+    Args:
+      cluster: where they are.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        *,
+        wait: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._cluster = cluster
+        self._wait = wait
+        self._clock = clock
+        self._where = f"namespace {cluster.namespace}"
+
+    # --- looking ---
+
+    def list(self, places: Sequence[str]) -> Accounts:
+        found = []
+        for job in self._cluster.list():
+            is_over = told(job, [], []).is_over
+            pods = [] if is_over else self._cluster.pods(job["metadata"]["name"])
+            found.append(account_of_job(job, told(job, pods, []), pods, self._where))
+        return sorted(found, key=lambda one: (one.started or 0.0, one.name), reverse=True)
+
+    def account(self, job: str) -> Account:
+        found, state, pods = self._look(job)
+        account = account_of_job(found, state, pods, self._where)
+        output = noted(found, "output")
+        if output is None or account.command not in WITH_CHECKPOINTS:
+            return account
+        return progress_inside(self._cluster, account, output)
+
+    def next_steps(self, account: Account) -> Steps:
+        flags = f"--cluster={shlex.quote(self._cluster.flag)} --namespace={self._cluster.namespace}"
+        if account.message == DELETED:
+            return ()
+        if account.status not in ENDS:
+            return (
+                ("see what it says", f"elasticdl jobs logs {account.name} --follow {flags}"),
+                ("stop it", f"elasticdl jobs stop {account.name} {flags}"),
+            )
+        said = ("see what it said", f"elasticdl jobs logs {account.name} {flags}")
+        if account.status == "completed" or account.command != "train":
+            return (said,)
+        job = self._cluster.get(account.name)
+        return (said, ("go on", resume_command(job, flags)))
+
+    def logs(
+        self, job: str, say: Say, *, worker: str | None, tail: int | None, follow: bool
+    ) -> Iterator[str]:
+        if worker is not None:
+            return iter(self._worker_log(job, worker, tail, follow))
+        return self._driver_log(job, say, tail, follow)
+
+    def wait(self, job: str, timeout_s: float | None) -> Account | None:
+        until = None if timeout_s is None else self._clock() + timeout_s
+        while not self._is_over(job):
+            if until is not None and self._clock() >= until:
+                return None
+            self._wait(POLL_S)
+        found, state, pods = self._look(job)
+        return account_of_job(found, state, pods, self._where)
+
+    # --- changing ---
+
+    def stop(self, job: str, say: Say, *, now: bool, waits: bool) -> Account | None:
+        """With a checkpoint where there is a training that can write one; otherwise the job is deleted."""
+        found, state, pods = self._look(job)
+        if state.is_over:
+            raise InvalidValue(f"The job {job!r} has ended already: {state.phase}.")
+        output = noted(found, "output")
+        is_training = output is not None and noted(found, "command") in WITH_CHECKPOINTS
+        runs = state.phase == RUNNING and head_runs(pods)
+        if now or not is_training or not runs:
+            self._cluster.delete(job)
+            say(f"Deleted the job {job}{'' if now else _why_deleted(is_training)}.")
+            account = account_of_job(found, state, pods, self._where)
+            return replace(account, status="stopped", message=DELETED)
+        try:
+            self._ask(job, ["elasticdl", "jobs", "stop", str(output), "--no_wait"])
+        except RunError as error:
+            error.add_note("Delete the job, without a checkpoint, with --now.")
+            raise
+        self._note(job, {STOPPED: datetime.now().astimezone().isoformat(timespec="seconds")})
+        say(f"Asked {job} to stop.")
+        if not waits:
+            return None
+        say("Waiting for its checkpoint ...")
+        return self.wait(job, None)
+
+    def scale(self, job: str, workers: Workers, say: Say) -> None:
+        """First there is room for workers, then the run hears of it; if it refuses, the room is as before."""
+        found, state, _ = self._look(job)
+        output = noted(found, "output")
+        if state.phase != RUNNING:
+            raise InvalidValue(
+                f"The job {job!r} does not run: {state.phase}. Only a running job can be scaled."
+            )
+        if output is None:
+            raise InvalidValue(
+                f"The job {job!r} has no run directory, where it could be told. Only trainings can be scaled."
+            )
+        before = [Group.of(group) for group in self._cluster.worker_groups(job)]
+        wanted = workers_text(workers)
+        self._set_groups(job, shared(workers, before))
+        try:
+            said = self._ask(job, ["elasticdl", "scale", output, f"--num_workers={wanted}"])
+        except BaseException:
+            self._set_groups(job, before)
+            raise
+        self._note(job, {"elasticdl/num_workers": wanted})
+        say(said)
+
+    def _set_groups(self, job: str, groups: Sequence[Group]) -> None:
+        for group in groups:
+            self._cluster.scale_group(job, group.name, group.least, group.most)
+
+    # --- logs ---
+
+    def _driver_log(self, job: str, say: Say, tail: int | None, follow: bool) -> Iterator[str]:
+        if follow:
+            self._until_it_runs(job, say)
+        seen = 0
+        if tail is not None:
+            lines = list(self._cluster.logs(job))
+            yield from deque(lines, maxlen=tail)
+            seen = len(lines)
+        if follow or tail is None:
+            yield from islice(self._cluster.logs(job, follow=follow), seen, None)
+
+    def _until_it_runs(self, job: str, say: Say) -> None:
+        """Says each state once. A job that ended without a log has nothing more to show."""
+        said = ""
+        while True:
+            _, state, _ = self._look(job)
+            now = f"{state.phase}: {state.message}" if state.message else state.phase
+            if state.is_over and self._cluster.submitter_pod(job) is None:
+                raise RunError(f"The job {job!r} has no log any more, or had none. It is {now}")
+            if state.is_over or state.phase == RUNNING:
+                return
+            if now != said:
+                say(f"{now} ...")
+            said = now
+            self._wait(POLL_S)
+
+    def _worker_log(self, job: str, worker: str, tail: int | None, follow: bool) -> Sequence[str]:
+        if follow:
+            raise InvalidValue(
+                "A worker's log on Kubernetes cannot be followed. Leave --follow or --worker out."
+            )
+        output = noted(self._cluster.get(job), "output")
+        if output is None:
+            raise InvalidValue(f"The job {job!r} has no run directory, so no logs of workers.")
+        tails = [] if tail is None else [f"--tail={tail}"]
+        argv = ["elasticdl", "jobs", "logs", output, f"--worker={worker}", *tails]
+        return self._ask(job, argv).splitlines()
+
+    # --- asking ---
+
+    def _look(self, job: str) -> Looked:
+        found = self._cluster.get(job)
+        pods = self._cluster.pods(job)
+        return found, told(found, pods, self._cluster.events(job)), pods
+
+    def _is_over(self, job: str) -> bool:
+        """A cluster that is away for a while does not end the waiting."""
+        until = self._clock() + SILENCE_S
+        while True:
+            try:
+                return told(self._cluster.get(job), [], []).is_over
+            except Unreachable:
+                if self._clock() >= until:
+                    raise
+                self._wait(POLL_S)
+
+    def _ask(self, job: str, argv: Sequence[str]) -> str:
+        """What a command in the head pod says.
+
+        Raises:
+          RunError: it failed, in its own words.
+        """
+        code, output = self._cluster.exec_in_head(job, argv)
+        if code:
+            said = output.strip().removeprefix("Error: ") or f"exit code {code}"
+            raise RunError(f"`{shlex.join(argv)}` failed in the head pod of {job!r}: {said}")
+        return output.strip()
+
+    def _note(self, job: str, annotations: dict[str, str]) -> None:
+        with contextlib.suppress(Refused, Unreachable):  # it is only for who lists jobs later
+            self._cluster.patch(job, {"metadata": {"annotations": annotations}})
+
+
+def _why_deleted(is_training: bool) -> str:
+    return (
+        ": it did not run yet, so there is nothing to save"
+        if is_training
+        else ": it writes no checkpoints"
+    )

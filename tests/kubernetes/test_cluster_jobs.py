@@ -1,0 +1,317 @@
+"""`elasticdl jobs --cluster=kubernetes`: what is asked of the cluster, and what of the run in its head pod.
+
+Commands in the head pod are really run, on a run directory of this test.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from api_server import ApiServer
+from kuberay import KubeRay
+
+from elasticdl.artifacts.run_directory import RunDirectory
+from elasticdl.cli.main import main
+from elasticdl.job.parse import workers_text
+from elasticdl.runtime.elastic.scaling import ScaleWish
+from elasticdl.runtime.jobs import on_kubernetes
+from elasticdl.runtime.jobs.ray_job import STOPPED
+from elasticdl.runtime.jobs.shares import Group, shared
+from elasticdl.runtime.kubernetes.client import Cluster
+
+Manifest = Callable[..., dict[str, Any]]
+
+ON_CLUSTER = ["--cluster=kubernetes"]
+JOB = {"command": "train", "distribution_strategy": "AllreduceStrategy", "num_workers": "2"}
+STARTED = {"event": "run_started", "command": "train", "job": "mnist", "num_epochs": 3, "step": 0}
+STEP = {"event": "step", "step": 25, "epoch": 1, "loss": 0.5, "examples_per_s": 10.0}
+
+
+def jobs(*words: str) -> int:
+    return main(["jobs", *words, *ON_CLUSTER])
+
+
+def elasticdl(pod: str, argv: list[str]) -> tuple[int, str]:
+    """The command as the head pod would run it."""
+    assert argv[0] == "elasticdl"
+    done = subprocess.run(
+        [sys.executable, "-m", *argv], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    return done.returncode, done.stdout
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDirectory:
+    """The run directory of a job, on a volume."""
+    directory = RunDirectory(str(tmp_path / "volume/mnist"))
+    directory.path.mkdir(parents=True)
+    directory.job.write_text(json.dumps(JOB))
+    tell(directory, STARTED, STEP)
+    return directory
+
+
+def tell(directory: RunDirectory, *events: dict[str, Any]) -> None:
+    with Path(str(directory.events)).open("a") as file:
+        file.writelines(json.dumps({"time": 1.0, **event}) + "\n" for event in events)
+
+
+@pytest.fixture
+def running(
+    server: ApiServer,
+    cluster: Cluster,
+    kuberay: KubeRay,
+    manifest: Manifest,
+    run: RunDirectory,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[KubeRay]:
+    """A cluster in which the job `mnist` trains with two workers."""
+    cluster.create(manifest("mnist", output=str(run.path)))
+    kuberay.starts("mnist")
+    kuberay.runs("mnist")
+    server.on_exec = elasticdl
+    monkeypatch.setattr(on_kubernetes, "POLL_S", 0.01)
+    yield kuberay
+
+
+def test_jobs_of_a_namespace_are_listed(
+    cluster: Cluster,
+    kuberay: KubeRay,
+    manifest: Manifest,
+    running: KubeRay,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    cluster.create(manifest("later", command="predict"))
+    assert jobs("list") == 0
+    _, *rows = capsys.readouterr().out.splitlines()
+    later, mnist = (row.split() for row in rows)
+    assert later[:2] == ["later", "predict"]
+    assert mnist[:3] == ["mnist", "train", "running"]
+    assert "2" in mnist
+    kuberay.completes("mnist")
+    assert jobs("list", "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [(one["name"], one["status"]) for one in told][1] == ("mnist", "completed")
+    assert told[1]["ended"] >= told[1]["started"] > 1.7e9
+
+
+def test_an_empty_namespace_has_no_jobs(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert jobs("list") == 0
+    assert capsys.readouterr().out == "There are no jobs in this namespace.\n"
+
+
+def test_status_has_the_progress_that_the_head_pod_reads(
+    running: KubeRay, run: RunDirectory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert jobs("status", "mnist") == 0
+    shown = capsys.readouterr().out
+    assert "epoch 2/3, step 25" in shown
+    assert "mnist-abcde-workers-0" in shown
+    assert "elasticdl jobs stop mnist --cluster=kubernetes:tests --namespace=default" in shown
+
+
+def test_status_tells_of_pods_that_cannot_start(
+    cluster: Cluster,
+    kuberay: KubeRay,
+    manifest: Manifest,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    cluster.create(manifest("mnist"))
+    kuberay.starts("mnist")
+    kuberay.cannot_schedule(kuberay.worker("mnist"))
+    assert jobs("status", "mnist") == 0
+    shown = capsys.readouterr().out
+    assert "starting" in shown
+    assert "3 Insufficient cpu" in shown
+
+
+def test_an_unknown_job_is_told_with_the_nearest(
+    running: KubeRay, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words in (["status"], ["logs"], ["stop"], ["wait"], ["scale", "--num_workers=2"]):
+        assert jobs(words[0], "minst", *words[1:]) == 2
+        assert "Unknown job 'minst'" in (said := capsys.readouterr().err)
+        assert "Did you mean 'mnist'" in said
+
+
+def test_logs_are_those_of_the_driver(
+    running: KubeRay, cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    running.prints("mnist", "one", "two", "three")
+    assert jobs("logs", "mnist", "--tail=2") == 0
+    assert capsys.readouterr().out.splitlines() == ["two", "three"]
+    found = on_kubernetes.ClusterJobs(cluster)
+    lines = found.logs("mnist", print, worker=None, tail=1, follow=True)
+    assert next(lines) == "three"
+    running.prints("mnist", "four")
+    running.completes("mnist")
+    assert list(lines) == ["four"]
+
+
+def test_logs_are_waited_for_until_the_job_runs(
+    cluster: Cluster, kuberay: KubeRay, manifest: Manifest
+) -> None:
+    cluster.create(manifest("mnist"))
+    steps = iter([kuberay.starts, kuberay.runs])
+
+    def wait(_: float) -> None:
+        next(steps)("mnist")
+        if kuberay.server.get("rayjobs", "mnist")["status"].get("jobStatus"):
+            kuberay.prints("mnist", "hello")
+            kuberay.completes("mnist")
+
+    found, said = on_kubernetes.ClusterJobs(cluster, wait=wait), list[str]()
+    lines = found.logs("mnist", said.append, worker=None, tail=None, follow=True)
+    assert list(lines) == ["hello"]
+    assert [line.split(":")[0].split()[0] for line in said] == ["submitted", "starting"]
+
+
+def test_logs_of_a_worker_come_from_the_run_directory(
+    running: KubeRay, run: RunDirectory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logs = run.path / "logs"
+    logs.mkdir()
+    (logs / "worker-1.log").write_text("a\nb\n")
+    assert jobs("logs", "mnist", "--worker=1", "--tail=1") == 0
+    assert capsys.readouterr().out == "b\n"
+    assert jobs("logs", "mnist", "--worker=5") == 1
+    assert "no log of a worker '5'" in capsys.readouterr().err
+    assert jobs("logs", "mnist", "--worker=1", "--follow") == 2
+
+
+def test_a_training_is_stopped_with_a_checkpoint(
+    running: KubeRay, run: RunDirectory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    holds, pause = threading.Event(), threading.Event()
+
+    def train() -> None:
+        with run.held(resume=True, job={}):
+            holds.set()
+            while not run.is_asked_to_stop():
+                pause.wait(0.01)
+        while STOPPED not in running.server.get("rayjobs", "mnist")["metadata"]["annotations"]:
+            pause.wait(0.01)
+        running.fails("mnist", "Job entrypoint command failed with exit code 130")
+
+    training = threading.Thread(target=train)
+    training.start()
+    holds.wait()
+    assert jobs("stop", "mnist") == 0
+    training.join()
+    told = capsys.readouterr()
+    assert "Asked mnist to stop" in told.err
+    assert told.out.startswith("mnist: interrupted\n")
+    assert f"elasticdl train --resume --output={run.path} --image_name=registry" in told.out
+    assert jobs("stop", "mnist") == 2
+    assert "has ended already" in capsys.readouterr().err
+    assert jobs("wait", "mnist") == 1
+
+
+def test_a_run_that_refuses_to_stop_says_why(
+    running: KubeRay, run: RunDirectory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert jobs("stop", "mnist") == 1
+    said = capsys.readouterr().err
+    assert "in the head pod of 'mnist'" in said
+    assert "has ended already: ended without a word" in said
+    assert said.endswith("Delete the job, without a checkpoint, with --now.\n")
+
+
+@pytest.mark.parametrize("words", [["stop", "mnist", "--now"], ["stop", "other"]])
+def test_a_job_is_deleted_at_once_or_when_it_has_nothing_to_save(
+    words: list[str],
+    running: KubeRay,
+    cluster: Cluster,
+    manifest: Manifest,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    cluster.create(manifest("other", output="s3://bucket/other"))
+    assert jobs(*words) == 0
+    assert f"Deleted the job {words[1]}" in capsys.readouterr().err
+    assert not cluster.has_job(words[1])
+
+
+def test_scaling_makes_room_and_tells_the_run(
+    running: KubeRay,
+    run: RunDirectory,
+    cluster: Cluster,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    ended = threading.Event()
+
+    def hear(wishes: ScaleWish) -> None:
+        while not ended.wait(0.01):
+            if wish := wishes.poll():
+                tell(run, {"event": "scaled", "num_workers": workers_text(wish), "before": "2"})
+
+    def told(pod: str, argv: list[str]) -> tuple[int, str]:
+        hearing = threading.Thread(target=hear, args=[ScaleWish(run.path)])
+        with run.held(resume=True, job={}):
+            hearing.start()
+            answer = elasticdl(pod, argv)
+            ended.set()
+            hearing.join()
+        return answer
+
+    running.server.on_exec = told
+    assert jobs("scale", "mnist", "--num_workers=3:5") == 0
+    assert capsys.readouterr().out == "scaling from 2 to 3:5 workers\n"
+    (group,) = cluster.worker_groups("mnist")
+    assert (group["minReplicas"], group["maxReplicas"]) == (3, 5)
+    assert cluster.get("mnist")["metadata"]["annotations"]["elasticdl/num_workers"] == "3:5"
+
+
+def test_a_run_that_cannot_be_scaled_leaves_the_cluster_as_it_was(
+    running: KubeRay, cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert jobs("scale", "mnist", "--num_workers=4") == 1
+    assert "has ended (ended without a word)" in capsys.readouterr().err
+    (group,) = cluster.worker_groups("mnist")
+    assert (group["minReplicas"], group["maxReplicas"]) == (2, 2)
+
+
+def test_a_job_that_does_not_run_is_not_scaled(
+    cluster: Cluster,
+    kuberay: KubeRay,
+    manifest: Manifest,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    cluster.create(manifest("mnist", output="s3://bucket/mnist"))
+    kuberay.starts("mnist")
+    assert jobs("scale", "mnist", "--num_workers=4") == 2
+    assert "does not run: starting" in capsys.readouterr().err
+
+
+def test_waiting_has_the_exit_codes_of_runs(
+    running: KubeRay, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert jobs("wait", "mnist", "--timeout=0") == 3
+    running.plays("mnist", [lambda: None, lambda: running.completes("mnist")])
+    assert jobs("wait", "mnist") == 0
+    assert capsys.readouterr().out.startswith("mnist: completed")
+
+
+@pytest.mark.parametrize(
+    ("workers", "before", "after"),
+    [
+        ((3, 5), [(2, 2)], [(3, 5)]),
+        ((4, 4), [(1, 1), (1, 1)], [(2, 2), (2, 2)]),
+        ((3, 6), [(2, 2), (0, 2)], [(3, 3), (0, 3)]),
+        ((4, 8), [(2, 2), (0, 6)], [(2, 2), (2, 6)]),
+        ((1, 1), [(1, 1), (1, 1)], [(1, 1), (0, 0)]),
+        ((2, 3), [(0, 0)], [(2, 3)]),
+    ],
+)
+def test_groups_keep_their_share(
+    workers: tuple[int, int], before: list[tuple[int, int]], after: list[tuple[int, int]]
+) -> None:
+    groups = [Group(str(at), *numbers) for at, numbers in enumerate(before)]
+    assert [(one.least, one.most) for one in shared(workers, groups)] == after
