@@ -53,6 +53,12 @@ def page() -> str:
     parts += [
         _plain(["run"]),
         _plain(["scale"]),
+        _plain(["jobs", "list"]),
+        _plain(["jobs", "status"]),
+        _plain(["jobs", "logs"]),
+        _plain(["jobs", "stop"]),
+        _plain(["jobs", "scale"]),
+        _plain(["jobs", "wait"]),
         _plain(["new"]),
         _plain(["schema"]),
         _plain(["sql"]),
@@ -74,8 +80,8 @@ def _job(name: str) -> str:
         groups.setdefault(option.group, []).append(option)
     for group in sorted(groups, key="Cluster".__eq__):
         lines += [f"### {group} ({name})", ""]
-        if group == "Cluster" and name != "train":
-            lines += ["Those of [train](#cluster-train).", ""]
+        if group in ("Cluster", "Kubernetes") and name != "train":
+            lines += [f"Those of [train](#{group.lower()}-train).", ""]
             continue
         lines += [CLUSTER] if group == "Cluster" else []
         lines += ["| flag | value | default | meaning |", "|---|---|---|---|"]
@@ -102,7 +108,8 @@ def _plain(path: list[str]) -> str:
             value = "" if param.is_flag else f"={param.metavar}"
             lines.append(_cells(f"`{param.opts[0]}{value}`", default, help_))
         else:
-            lines.append(_cells(f"`{param.metavar or (param.name or '').upper()}`", "required", ""))
+            name = f"`{param.metavar or (param.name or '').upper()}`"
+            lines.append(_cells(name, "required" if param.required else "", ""))
     return "\n".join([*lines, ""])
 
 
