@@ -1,38 +1,57 @@
-"""Nodes of a cluster are lost and come, and the training goes on with what there is."""
+"""Nodes of a cluster are lost, come and are taken away, and the training goes on with what there is.
+
+The cluster is what a manifest for Kubernetes describes, on this machine, and the job is the manifest's own command.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from jobs import Job, write_records
+from jobs import ZOO, Job, write_records
+
+from elasticdl.job.config import JobConfig
+from elasticdl.runtime.kubernetes.command import job_task
+from elasticdl.runtime.kubernetes.drain import close_node, drain
+from elasticdl.runtime.kubernetes.manifest import JobPlan, ray_job
+from elasticdl.runtime.kubernetes.request import ClusterRequest
 
 pytest.importorskip("ray")
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 PROGRAM = """
-import sys, tempfile
+import json, sys, tempfile
 from ray.cluster_utils import Cluster
 
+spec = json.loads(sys.argv[1])
+(group,) = spec["workerGroupSpecs"]
+cpus = {name: int(part["rayStartParams"]["num-cpus"])
+        for name, part in (("head", spec["headGroupSpec"]), ("worker", group))}
 with tempfile.TemporaryDirectory(prefix="t-", dir="/tmp", ignore_cleanup_errors=True) as directory:
-    head = {"num_cpus": 0, "include_dashboard": False, "temp_dir": directory}
+    head = {"num_cpus": cpus["head"], "include_dashboard": False, "temp_dir": directory}
     cluster = Cluster(initialize_head=True, head_node_args=head)
-    nodes = [cluster.add_node(num_cpus=1) for _ in range(2)]
+    nodes = [cluster.add_node(num_cpus=cpus["worker"]) for _ in range(group["maxReplicas"])]
     print(cluster.address, flush=True)
     for line in sys.stdin:
         if line == "lose\\n":
             cluster.remove_node(nodes.pop(), allow_graceful=False)
         elif line == "add\\n":
-            nodes.append(cluster.add_node(num_cpus=1))
+            nodes.append(cluster.add_node(num_cpus=cpus["worker"]))
         else:
             break
         print("done", flush=True)
     cluster.shutdown()
 """
+GIVEN = ("--model_zoo=", "--output=", "--distribution_strategy=")
+"""Flags that `Job` gives itself, with the same values."""
 ENVIRONMENT = {"RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}
 
 
@@ -50,10 +69,10 @@ class Nodes:
         assert self._heard.readline() == "done\n"
 
 
-@pytest.fixture
-def nodes(tmp_path: Path) -> Iterator[Nodes]:
+@contextlib.contextmanager
+def nodes_of(spec: dict[str, Any], home: Path) -> Iterator[Nodes]:
     with subprocess.Popen(
-        [sys.executable, "-c", PROGRAM],
+        [sys.executable, "-c", PROGRAM, json.dumps(spec)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -61,42 +80,71 @@ def nodes(tmp_path: Path) -> Iterator[Nodes]:
         env={
             **os.environ,
             **ENVIRONMENT,
-            "HOME": str(tmp_path),
-            "DIGESTS": str(tmp_path / "run-digests"),
+            "HOME": str(home),
+            "DIGESTS": str(home / "run-digests"),
         },
     ) as process:
-        yield Nodes(process)
         assert process.stdin is not None
-        process.stdin.close()
+        try:
+            yield Nodes(process)
+        finally:
+            process.stdin.close()
 
 
-def test_a_node_is_lost_and_another_one_comes(tmp_path: Path, nodes: Nodes) -> None:
+def manifest(data: Path, output: Path) -> dict[str, Any]:
+    values = {
+        "cluster": "kubernetes",
+        "image_name": "an.image/with:all",
+        "model_zoo": str(ZOO),
+        "model_def": "net.custom_model",
+        "training_data": str(data),
+        "output": str(output),
+        "minibatch_size": 16,
+        "num_epochs": 500,
+        "num_workers": "1:2",
+        "worker_resource_request": "cpu=500m",
+    }
+    config = JobConfig.parse("train", values)
+    request = ClusterRequest.of(config)
+    argv = job_task(config, request).argv
+    return ray_job(request, JobPlan(name="net", command="train", argv=argv, image="an.image"))
+
+
+def test_nodes_are_lost_and_come_and_one_that_is_taken_away_is_drained(tmp_path: Path) -> None:
     data = write_records(tmp_path / "train", 2_000)
-    job = Job(
-        tmp_path / "run",
-        "--model_def=net.custom_model",
-        f"--training_data={data}",
-        "--minibatch_size=16",
-        "--num_epochs=500",
-        "--num_workers=1:2",
-        "--worker_resource_request=cpu=1",
-        f"--ray_address={nodes.address}",
-        env=ENVIRONMENT,
-    )
-    try:
-        job.wait_for_workers(2)
-        job.wait_for_steps(10)
-        nodes.tell("lose")
-        job.wait_for_workers(1)
-        job.wait_for_steps(10)
-        nodes.tell("add")
-        job.wait_for_workers(2)
-        job.wait_for_steps(10)
-        job.process.send_signal(2)
-        job.end(130)
-    finally:
-        job.process.kill()
+    spec = manifest(data, tmp_path / "run")["spec"]
+    program, command, *flags = shlex.split(spec["entrypoint"])
+    assert (program, command) == ("elasticdl", "train")
+    with nodes_of(spec["rayClusterSpec"], tmp_path) as nodes:
+        env = {**ENVIRONMENT, "RAY_ADDRESS": nodes.address}
+        job = Job(tmp_path / "run", *(f for f in flags if not f.startswith(GIVEN)), env=env)
+        try:
+            job.wait_for_workers(2)
+            assert len({event["node"] for event in job.events("worker_joined")}) == 2
+            job.wait_for_steps(10)
+            nodes.tell("lose")
+            job.wait_for_workers(1)
+            job.wait_for_steps(10)
+            nodes.tell("add")
+            nodes.tell("add")  # one more than there are workers
+            job.wait_for_workers(2)
+            job.wait_for_steps(10)
+            (ends,) = job.events("worker_joined")[2:]
+            # What a pod does before it ends, seen from outside of it.
+            where = (f"--address={nodes.address}", f"--node-id={ends['node']}")
+            assert close_node(60, *where)
+            assert drain([ends["pid"]], 60) == []
+            job.wait_until(lambda: job.events("worker_left"), "a worker leaves")
+            job.wait_until(lambda: len(job.events("worker_joined")) == 4, "its successor")
+            job.wait_for_steps(10)
+            job.process.send_signal(2)
+            job.end(130)
+        finally:
+            job.process.kill()
     job.check_replicas()
     assert job.check_audits(2_000) > 0
     joined = {event["worker"] for event in job.events("worker_joined")}
     assert len(joined & {event["worker"] for event in job.events("worker_lost")}) == 1
+    (left,) = job.events("worker_left")
+    assert left["worker"] == ends["worker"]
+    assert job.events("worker_joined")[3]["node"] != ends["node"], "its successor is elsewhere"
