@@ -34,7 +34,6 @@ class Registries:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self._sockets: list[socket.socket] = []
         self.open, self.locked = _free_address(), _free_address()
         self.absent = _free_address()
         self._breaking = _Breaking(self.open)
@@ -60,6 +59,10 @@ class Registries:
     def __exit__(self, *error: object) -> None:
         self._running.close()
 
+    @property
+    def has_broken_off(self) -> bool:
+        return self._breaking.left <= 0
+
     def _start(self, address: str, name: str, auth: str) -> None:
         config = self.directory / f"{name}.yml"
         config.write_text(_CONFIG.format(directory=self.directory / name, address=address) + auth)
@@ -74,7 +77,7 @@ class _Breaking:
     def __init__(self, behind: str) -> None:
         self._behind = behind.split(":")
         self._listener = socket.create_server(("127.0.0.1", 0))
-        self._left = BYTES_BEFORE_THE_END
+        self.left = BYTES_BEFORE_THE_END
         self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
 
     def __enter__(self) -> _Breaking:
@@ -98,14 +101,14 @@ class _Breaking:
             socket.create_connection((host, int(port))) as server,
             contextlib.suppress(OSError),
         ):
-            while self._left > 0:
+            while self.left > 0:
                 ready, _, _ = select.select([client, server], [], [], 1)
                 for source in ready:
                     data = source.recv(1 << 16)
                     if not data:
                         return
                     if source is client:
-                        self._left -= len(data)
+                        self.left -= len(data)
                     (server if source is client else client).sendall(data)
 
 

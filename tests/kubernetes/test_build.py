@@ -174,3 +174,4 @@ def test_a_push_that_breaks_half_way_is_an_error(
 ) -> None:
     with pytest.raises(RunError, match="Nothing was submitted"):
         push(podman, registries, built.zoo, registries.breaking)
+    assert registries.has_broken_off

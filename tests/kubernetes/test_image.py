@@ -10,6 +10,7 @@ import zipfile
 from importlib.metadata import version
 from pathlib import Path
 
+import packaging
 import pytest
 
 import elasticdl
@@ -202,27 +203,47 @@ def test_the_same_files_pack_to_the_same_bytes(tmp_path: Path) -> None:
         assert tar.getmember("model_zoo/run.sh").mode == 0o755
 
 
-def test_the_wheel_installs_both_packages_and_the_command(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with nothing but the wheel's packages."""
+    wheel, directory = own_wheel(), tmp_path_factory.mktemp("wheel")
+    (directory / wheel.name).write_bytes(wheel.content)
+    there = directory / "there"
+    pip = ["-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--no-compile"]
+    target = ["--target", str(there), str(directory / wheel.name)]
+    subprocess.run([sys.executable, *pip, *target], check=True, timeout=60)
+    return there
+
+
+def run_there(there: Path, code: str) -> str:
+    """What Python prints when it has no other packages than these and `packaging`."""
+    link = there / "packaging"
+    if not link.exists():
+        link.symlink_to(Path(packaging.__file__).parent)
+    command = [sys.executable, "-S", "-B", "-c", code]
+    done = subprocess.run(command, env={"PYTHONPATH": str(there)}, capture_output=True, text=True)
+    return done.stdout + done.stderr
+
+
+def test_the_wheel_installs_both_packages_and_the_command(installed: Path) -> None:
+    show = "import elasticdl, abstractions; print(elasticdl.__file__, elasticdl.__version__)"
+    shown = run_there(installed, show).split()
+    assert shown == [f"{installed}/elasticdl/__init__.py", elasticdl.__version__]
+    assert (installed / "bin" / "elasticdl").is_file()
+    assert (installed / "elasticdl" / "py.typed").is_file()
+
+
+def test_the_wheel_has_the_same_bytes_and_no_caches() -> None:
     wheel = own_wheel()
     assert own_wheel() == wheel
     with zipfile.ZipFile(io.BytesIO(wheel.content)) as archive:
         assert not any("__pycache__" in name for name in archive.namelist())
-    (tmp_path / wheel.name).write_bytes(wheel.content)
-    there = tmp_path / "there"
-    pip = ["-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--no-compile"]
-    target = ["--target", str(there), str(tmp_path / wheel.name)]
-    subprocess.run([sys.executable, *pip, *target], check=True, timeout=60)
-    show = "import elasticdl, abstractions; print(elasticdl.__file__, elasticdl.__version__)"
-    done = subprocess.run(
-        [sys.executable, "-c", show],
-        env={"PYTHONPATH": str(there)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.split() == [f"{there}/elasticdl/__init__.py", elasticdl.__version__]
-    assert (there / "bin" / "elasticdl").is_file()
-    assert (there / "elasticdl" / "py.typed").is_file()
+
+
+def test_an_image_needs_ray_here(installed: Path) -> None:
+    said = run_there(installed, "from elasticdl.runtime.kubernetes.pins import pins; pins()")
+    assert "MissingPackage: A job in a cluster runs on Ray" in said
+    assert said.rstrip().endswith("pip install 'elasticdl[ray]'")
 
 
 def test_packages_are_pinned_to_what_is_installed_here() -> None:
@@ -245,7 +266,7 @@ def test_a_log_is_told_by_lines_and_a_failure_has_its_own_step() -> None:
     log.take(
         "STEP 1/2: FROM x\n--> 0123\nSTEP 2/2: RUN pip install -r /model_zoo/requirements.txt\nColl"
     )
-    log.take("ecting a\nRequirement already satisfied: b\nERROR: No a")
+    log.take("ecting a\nRequirement already satisfied: b\n\x1b[91mERROR: No a\x1b[0m")
     failure = log.failure("exit status 1")
     assert said[-2:] == ["Collecting a", "ERROR: No a"]
     assert "0123" not in failure

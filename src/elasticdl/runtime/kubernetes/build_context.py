@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import tarfile
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO
@@ -54,7 +56,7 @@ def _ignored(zoo: Path) -> Callable[[str], bool]:
     from docker.utils.build import PatternMatcher  # type: ignore[import-untyped]
 
     file = zoo / IGNORE_FILE
-    lines = file.read_text(encoding="utf-8-sig").splitlines() if file.is_file() else []
+    lines = file.read_text("utf-8-sig", "replace").splitlines() if file.is_file() else []
     said = [line.strip() for line in lines]
     matcher = PatternMatcher([line for line in said if line and not line.startswith("#")])
     return lambda name: bool(matcher.matches(name))
@@ -76,15 +78,15 @@ def left_out_line(left_out: Sequence[str]) -> str:
 
 def pack(archive: IO[bytes], own: dict[str, bytes], zoo: Path | None, names: Sequence[str]) -> str:
     """Write the context: files of our own by their names, and those of a zoo. Returns what it hashes to."""
-    with storage_errors("the image's files"), tarfile.open(fileobj=archive, mode="w") as tar:
+    with storage_errors(tempfile.gettempdir()), tarfile.open(fileobj=archive, mode="w") as tar:
         for name, content in own.items():
-            _add(tar, name, content)
+            tar.addfile(_entry(name, len(content)), io.BytesIO(content))
         if zoo is not None:
-            tar.addfile(_entry(ZOO, tarfile.DIRTYPE, 0o755))  # also when it is empty
+            directory = tarfile.TarInfo(ZOO)  # also when it is empty
+            directory.type, directory.mode = tarfile.DIRTYPE, 0o755
+            tar.addfile(directory)
             for name in names:
-                file = zoo / name
-                runs = file.stat().st_mode & 0o100
-                _add(tar, f"{ZOO}/{name}", file.read_bytes(), 0o755 if runs else 0o644)
+                _add(tar, f"{ZOO}/{name}", zoo / name)
     archive.seek(0)
     hashed = hashlib.sha256()
     while piece := archive.read(1 << 20):
@@ -93,14 +95,15 @@ def pack(archive: IO[bytes], own: dict[str, bytes], zoo: Path | None, names: Seq
     return hashed.hexdigest()
 
 
-def _add(tar: tarfile.TarFile, name: str, content: bytes, mode: int = 0o644) -> None:
-    entry = _entry(name, tarfile.REGTYPE, mode)
-    entry.size = len(content)
-    tar.addfile(entry, io.BytesIO(content))
+def _add(tar: tarfile.TarFile, name: str, file: Path) -> None:
+    with storage_errors(str(file), doing="read"), file.open("rb") as content:
+        status = os.fstat(content.fileno())
+        runs = status.st_mode & 0o100
+        tar.addfile(_entry(name, status.st_size, 0o755 if runs else 0o644), content)
 
 
-def _entry(name: str, kind: bytes, mode: int) -> tarfile.TarInfo:
+def _entry(name: str, size: int, mode: int = 0o644) -> tarfile.TarInfo:
     """Without owner and time, by which no layer should differ."""
     entry = tarfile.TarInfo(name)
-    entry.type, entry.mode = kind, mode
+    entry.size, entry.mode = size, mode
     return entry

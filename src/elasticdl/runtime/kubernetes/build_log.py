@@ -13,6 +13,8 @@ SHOWN = 20
 SATISFIED = "Requirement already satisfied"
 """pip says it a hundred times of a base that has everything."""
 
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+"""Docker paints what a step writes to its standard error."""
 _STEP = re.compile(r"step (\d+/\d+)\s*: (?P<what>.*)", re.IGNORECASE)
 
 
@@ -29,7 +31,7 @@ class BuildLog:
         """A piece of the log, which may end anywhere in a line."""
         *lines, self._rest = (self._rest + text).split("\n")
         for line in lines:
-            self._line(line.rstrip())
+            self._line(_COLOUR.sub("", line).rstrip())
 
     def end(self) -> None:
         self.take("\n" if self._rest else "")

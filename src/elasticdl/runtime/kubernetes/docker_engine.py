@@ -20,7 +20,7 @@ SILENCE_S = 3600
 """How long a push may say nothing; a large layer takes its time."""
 
 _DIGEST = re.compile(r"\bsha256:[0-9a-f]{64}\b")
-_REFUSED = ("unauthorized", "denied", "authentication required", "no basic auth", "401", "403")
+_REFUSED = re.compile(r"unauthorized|denied|authentication required|no basic auth|\b40[13]\b", re.I)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,7 +158,7 @@ def registry_of(repository: str) -> str:
 
 
 def _push_failure(registry: str, repository: str, error: str) -> str:
-    if any(word in error.lower() for word in _REFUSED):
+    if _REFUSED.search(error):
         return (
             f"The registry {registry} refused the image for {repository}: {error.strip()}. Log in with: docker login "
             f"{registry}; and check that you may push there."
