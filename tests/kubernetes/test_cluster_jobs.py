@@ -142,36 +142,51 @@ def test_an_unknown_job_is_told_with_the_nearest(
         assert "Did you mean 'mnist'" in said
 
 
-def test_logs_are_those_of_the_driver(
-    running: KubeRay, cluster: Cluster, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_logs_are_those_of_the_driver(running: KubeRay, capsys: pytest.CaptureFixture[str]) -> None:
     running.prints("mnist", "one", "two", "three")
     assert jobs("logs", "mnist", "--tail=2") == 0
     assert capsys.readouterr().out.splitlines() == ["two", "three"]
+    assert jobs("logs", "mnist") == 0
+    assert capsys.readouterr().out.splitlines() == ["one", "two", "three"]
+
+
+@pytest.mark.parametrize("word", ["Dashboard: http://127.0.0.1", "three"])
+def test_logs_are_followed_to_their_end_however_soon_it_comes(
+    word: str, running: KubeRay, cluster: Cluster
+) -> None:
+    running.prints("mnist", "one", "two", "three")
+    shown: list[str] = []
+
+    def ends(line: str) -> None:
+        if line.startswith(word):
+            running.prints("mnist", "four")
+            running.completes("mnist")
+
+    def show(line: str) -> None:
+        shown.append(line)
+        ends(line)
+
     found = on_kubernetes.ClusterJobs(cluster)
-    lines = found.logs("mnist", print, worker=None, tail=1, follow=True)
-    assert next(lines) == "three"
-    running.prints("mnist", "four")
-    running.completes("mnist")
-    assert list(lines) == ["four"]
+    found.logs("mnist", ends, show, worker=None, tail=1, follow=True)
+    assert shown == ["three", "four"]
+    found.logs("mnist", print, show, worker=None, tail=1, follow=True)
+    assert shown[2:] == ["four"]
 
 
 def test_logs_are_waited_for_until_the_job_runs(
-    cluster: Cluster, kuberay: KubeRay, manifest: Manifest
+    cluster: Cluster,
+    kuberay: KubeRay,
+    manifest: Manifest,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    monkeypatch.setattr(on_kubernetes, "POLL_S", 0.01)
     cluster.create(manifest("mnist"))
-    steps = iter([kuberay.starts, kuberay.runs])
-
-    def wait(_: float) -> None:
-        next(steps)("mnist")
-        if kuberay.server.get("rayjobs", "mnist")["status"].get("jobStatus"):
-            kuberay.prints("mnist", "hello")
-            kuberay.completes("mnist")
-
-    found, said = on_kubernetes.ClusterJobs(cluster, wait=wait), list[str]()
-    lines = found.logs("mnist", said.append, worker=None, tail=None, follow=True)
-    assert list(lines) == ["hello"]
-    assert [line.split(":")[0].split()[0] for line in said] == ["submitted", "starting"]
+    kuberay.plays("mnist", kuberay.usual("mnist", "hello"))
+    assert jobs("logs", "mnist", "--follow") == 0
+    told = capsys.readouterr()
+    assert told.out == "hello\n"
+    assert "The job mnist is starting" in told.err
 
 
 def test_logs_of_a_worker_come_from_the_run_directory(

@@ -33,9 +33,8 @@ def logs(
 
     try:
         with jobs_at(cluster, namespace) as jobs:
-            lines = jobs.logs(job, say, worker=worker, tail=_count(tail), follow=follow)
-            for line in lines:
-                click.echo(line)
+            wanted = _count(tail)
+            jobs.logs(job, say, click.echo, worker=worker, tail=wanted, follow=follow)
     except KeyboardInterrupt:
         say_goes_on(job, cluster, namespace)
         return INTERRUPTED

@@ -28,8 +28,9 @@ class Jobs(Protocol):
     def next_steps(self, account: Account) -> Steps: ...
 
     def logs(
-        self, job: str, say: Say, *, worker: str | None, tail: int | None, follow: bool
-    ) -> Iterator[str]: ...
+        self, job: str, say: Say, show: Say, *, worker: str | None, tail: int | None, follow: bool
+    ) -> None:
+        """Shows its lines; what else there is to know is said."""
 
     def stop(self, job: str, say: Say, *, now: bool, waits: bool) -> Account | None:
         """None when it is not waited for."""

@@ -5,15 +5,14 @@ from __future__ import annotations
 import contextlib
 import shlex
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
-from itertools import islice
 
 from elasticdl.errors import InvalidValue, RunError
 from elasticdl.job.parse import workers_text
 from elasticdl.runtime.jobs.account import DONE, RUNNING, Account
+from elasticdl.runtime.jobs.driver_logs import follow_driver, show_driver
 from elasticdl.runtime.jobs.inside import progress_inside
 from elasticdl.runtime.jobs.jobs import Accounts, Say, Steps, Workers
 from elasticdl.runtime.jobs.ray_job import (
@@ -25,7 +24,7 @@ from elasticdl.runtime.jobs.ray_job import (
     resume_command,
 )
 from elasticdl.runtime.jobs.shares import Group, shared
-from elasticdl.runtime.kubernetes.client import Cluster, Object
+from elasticdl.runtime.kubernetes.client import Cluster, Look
 from elasticdl.runtime.kubernetes.refusals import Refused, Unreachable
 from elasticdl.runtime.kubernetes.words import State, told
 
@@ -38,8 +37,6 @@ SILENCE_S = 60.0
 
 DELETED = "deleted"
 ENDS = (*DONE, "failed", "interrupted")
-
-Looked = tuple[Object, State, Sequence[Object]]
 
 
 class ClusterJobs:
@@ -72,9 +69,9 @@ class ClusterJobs:
         return sorted(found, key=lambda one: (one.started or 0.0, one.name), reverse=True)
 
     def account(self, job: str) -> Account:
-        found, state, pods = self._look(job)
-        account = account_of_job(found, state, pods, self._where)
-        output = noted(found, "output")
+        seen, state = self._look(job)
+        account = self._account(seen, state)
+        output = noted(seen.job, "output")
         if output is None or account.command not in WITH_CHECKPOINTS:
             return account
         return progress_inside(self._cluster, account, output)
@@ -95,11 +92,15 @@ class ClusterJobs:
         return (said, ("go on", resume_command(job, flags)))
 
     def logs(
-        self, job: str, say: Say, *, worker: str | None, tail: int | None, follow: bool
-    ) -> Iterator[str]:
+        self, job: str, say: Say, show: Say, *, worker: str | None, tail: int | None, follow: bool
+    ) -> None:
         if worker is not None:
-            return iter(self._worker_log(job, worker, tail, follow))
-        return self._driver_log(job, say, tail, follow)
+            for line in self._worker_log(job, worker, tail, follow):
+                show(line)
+        elif follow and not self._look(job)[1].is_over:
+            follow_driver(self._cluster, job, say, show, tail, poll_s=POLL_S)
+        else:
+            show_driver(self._cluster, job, show, tail)
 
     def wait(self, job: str, timeout_s: float | None) -> Account | None:
         until = None if timeout_s is None else self._clock() + timeout_s
@@ -107,24 +108,22 @@ class ClusterJobs:
             if until is not None and self._clock() >= until:
                 return None
             self._wait(POLL_S)
-        found, state, pods = self._look(job)
-        return account_of_job(found, state, pods, self._where)
+        return self._account(*self._look(job))
 
     # --- changing ---
 
     def stop(self, job: str, say: Say, *, now: bool, waits: bool) -> Account | None:
         """With a checkpoint where there is a training that can write one; otherwise the job is deleted."""
-        found, state, pods = self._look(job)
+        seen, state = self._look(job)
         if state.is_over:
             raise InvalidValue(f"The job {job!r} has ended already: {state.phase}.")
-        output = noted(found, "output")
-        is_training = output is not None and noted(found, "command") in WITH_CHECKPOINTS
-        runs = state.phase == RUNNING and head_runs(pods)
+        output = noted(seen.job, "output")
+        is_training = output is not None and noted(seen.job, "command") in WITH_CHECKPOINTS
+        runs = state.phase == RUNNING and head_runs(seen.pods)
         if now or not is_training or not runs:
             self._cluster.delete(job)
             say(f"Deleted the job {job}{'' if now else _why_deleted(is_training)}.")
-            account = account_of_job(found, state, pods, self._where)
-            return replace(account, status="stopped", message=DELETED)
+            return replace(self._account(seen, state), status="stopped", message=DELETED)
         try:
             self._ask(job, ["elasticdl", "jobs", "stop", str(output), "--no_wait"])
         except RunError as error:
@@ -139,8 +138,8 @@ class ClusterJobs:
 
     def scale(self, job: str, workers: Workers, say: Say) -> None:
         """First there is room for workers, then the run hears of it; if it refuses, the room is as before."""
-        found, state, _ = self._look(job)
-        output = noted(found, "output")
+        seen, state = self._look(job)
+        output = noted(seen.job, "output")
         if state.phase != RUNNING:
             raise InvalidValue(
                 f"The job {job!r} does not run: {state.phase}. Only a running job can be scaled."
@@ -166,32 +165,6 @@ class ClusterJobs:
 
     # --- logs ---
 
-    def _driver_log(self, job: str, say: Say, tail: int | None, follow: bool) -> Iterator[str]:
-        if follow:
-            self._until_it_runs(job, say)
-        seen = 0
-        if tail is not None:
-            lines = list(self._cluster.logs(job))
-            yield from deque(lines, maxlen=tail)
-            seen = len(lines)
-        if follow or tail is None:
-            yield from islice(self._cluster.logs(job, follow=follow), seen, None)
-
-    def _until_it_runs(self, job: str, say: Say) -> None:
-        """Says each state once. A job that ended without a log has nothing more to show."""
-        said = ""
-        while True:
-            _, state, _ = self._look(job)
-            now = f"{state.phase}: {state.message}" if state.message else state.phase
-            if state.is_over and self._cluster.submitter_pod(job) is None:
-                raise RunError(f"The job {job!r} has no log any more, or had none. It is {now}")
-            if state.is_over or state.phase == RUNNING:
-                return
-            if now != said:
-                say(f"{now} ...")
-            said = now
-            self._wait(POLL_S)
-
     def _worker_log(self, job: str, worker: str, tail: int | None, follow: bool) -> Sequence[str]:
         if follow:
             raise InvalidValue(
@@ -206,10 +179,12 @@ class ClusterJobs:
 
     # --- asking ---
 
-    def _look(self, job: str) -> Looked:
-        found = self._cluster.get(job)
-        pods = self._cluster.pods(job)
-        return found, told(found, pods, self._cluster.events(job)), pods
+    def _look(self, job: str) -> tuple[Look, State]:
+        seen = self._cluster.look(job)
+        return seen, told(seen.job, seen.pods, seen.events)
+
+    def _account(self, seen: Look, state: State) -> Account:
+        return account_of_job(seen.job, state, seen.pods, self._where)
 
     def _is_over(self, job: str) -> bool:
         """A cluster that is away for a while does not end the waiting."""

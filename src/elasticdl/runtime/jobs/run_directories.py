@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from elasticdl.artifacts.run_directory import RunDirectory
@@ -30,9 +30,10 @@ class RunDirectories:
         return account(find_run(job))
 
     def logs(
-        self, job: str, say: Say, *, worker: str | None, tail: int | None, follow: bool
-    ) -> Iterator[str]:
-        return log_lines(find_run(job), worker=worker, tail=tail, follow=follow)
+        self, job: str, say: Say, show: Say, *, worker: str | None, tail: int | None, follow: bool
+    ) -> None:
+        for line in log_lines(find_run(job), worker=worker, tail=tail, follow=follow):
+            show(line)
 
     def stop(self, job: str, say: Say, *, now: bool, waits: bool) -> Account | None:
         directory = find_run(job)
