@@ -267,7 +267,8 @@ class ApiServer:
     async def review(self, request: web.Request) -> web.Response:
         body = await request.json()
         wanted = body["spec"]["resourceAttributes"]
-        allowed = (wanted["verb"], wanted["resource"]) not in self.denied
+        resource = "/".join(filter(None, (wanted["resource"], wanted.get("subresource"))))
+        allowed = (wanted["verb"], resource) not in self.denied
         return web.json_response({**body, "status": {"allowed": allowed}}, status=201)
 
     async def namespace(self, request: web.Request) -> web.Response:

@@ -164,6 +164,13 @@ class KubeRay:
             message="Job was intentionally stopped.",
         )
 
+    def tries_again(self, name: str) -> None:
+        """It has failed, and has a backoffLimit: the pods go, others will come."""
+        self.server.end_log(self.submitter(name))
+        for pod in [*self.pods(name), self.submitter(name)]:
+            self.server.remove("pods", pod, self.namespace)
+        self._status(name, jobDeploymentStatus="Retrying", jobStatus="FAILED")
+
     def _ends(self, name: str, phase: str, **status: str) -> None:
         pod = self.server.get("pods", self.submitter(name), self.namespace)
         pod["status"]["phase"] = phase

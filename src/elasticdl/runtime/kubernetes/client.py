@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
@@ -14,7 +15,7 @@ from elasticdl.runtime.kubernetes.driver_log import DriverLog
 from elasticdl.runtime.kubernetes.refusals import Refused, spoken
 from elasticdl.runtime.kubernetes.remote_command import run_in_pod
 
-__all__ = ["Cluster", "Object", "connect"]
+__all__ = ["Cluster", "Look", "Object", "connect"]
 
 Object = dict[str, Any]
 """An object of Kubernetes, as its JSON."""
@@ -22,6 +23,16 @@ Objects = list[Object]
 
 ANSWER_S = 10.0
 """How long the server may take to answer."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """A RayJob, its pods, and what Kubernetes tells of them: what `words.told` takes."""
+
+    job: Object
+    pods: Objects
+    events: Objects
+
 
 OURS = "app.kubernetes.io/managed-by=elasticdl"
 
@@ -110,9 +121,11 @@ class Cluster:
             "list the kinds of ray.io", self._custom.get_api_resources, "ray.io", "v1"
         )
 
-    def may(self, verb: str, resource: str, *, group: str = "") -> bool:
+    def may(self, verb: str, resource: str, *, group: str = "", subresource: str = "") -> bool:
         """Whether the user has a right in this namespace."""
         wanted = {"namespace": self.namespace, "verb": verb, "resource": resource, "group": group}
+        if subresource:
+            wanted["subresource"] = subresource
         review = {
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SelfSubjectAccessReview",
@@ -232,15 +245,24 @@ class Cluster:
                 raise
             return None
 
+    def look(self, name: str) -> Look:
+        """A job as it is now, with all that tells how it is.
+
+        Raises:
+          UnknownName: there is none of this name.
+        """
+        job, pods = self.get(name), self.pods(name)
+        about = {name, job.get("status", {}).get("rayClusterName", name)}
+        return Look(job, pods, self._events(about | {pod["metadata"]["name"] for pod in pods}))
+
     def events(self, name: str) -> Objects:
         """What Kubernetes tells of a job and its pods, oldest first; nothing where it may not be read."""
-        about = {name} | {pod["metadata"]["name"] for pod in self.pods(name)}
-        job = self.get(name)
-        about.add(job.get("status", {}).get("rayClusterName", name))
+        return self.look(name).events
+
+    def _events(self, about: set[str]) -> Objects:
         try:
-            items = self._ask("list events", self.core.list_namespaced_event, self.namespace)[
-                "items"
-            ]
+            call = self.core.list_namespaced_event
+            items = self._ask("list events", call, self.namespace)["items"]
         except Refused as error:
             if error.status != 403:
                 raise

@@ -6,7 +6,7 @@ import contextlib
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -72,9 +72,8 @@ class DriverLog:
             raise self._no_log()
         name = pod["metadata"]["name"]
         while not self._closed.is_set():
-            has_ended = not follow or self._has_ended(name)
-            yield from self._connection(name, follow)
-            if has_ended:  # asked before the lines were: after that there are no others
+            is_whole = yield from self._connection(name, follow)
+            if is_whole and (not follow or self._has_ended(name)):
                 return
             self._closed.wait(self._again_s)
 
@@ -87,12 +86,12 @@ class DriverLog:
     def _has_ended(self, pod: str) -> bool:
         try:
             now = self._cluster.pod(pod)
-        except Unreachable:
+        except (Unreachable, Refused):
             return False
         return now is None or now.get("status", {}).get("phase") in ("Succeeded", "Failed")
 
-    def _connection(self, pod: str, follow: bool) -> Iterator[str]:
-        """The lines of one connection that were not seen before; one that breaks just ends."""
+    def _connection(self, pod: str, follow: bool) -> Generator[str, None, bool]:
+        """The lines of one connection that were not seen before; then, whether the server has ended it."""
         try:
             with spoken(self._cluster.host, f"read the log of the pod {pod!r}"):
                 self._response = self._cluster.core.read_namespaced_pod_log(
@@ -105,18 +104,22 @@ class DriverLog:
                     _request_timeout=(CONNECT_S, SILENCE_S),
                 )
                 if self._closed.is_set():  # while it was opened
-                    return
+                    return True
                 for line in _lines(self._response):
                     if (text := self._seen.new(line)) is not None:
                         yield text
+            return True
         except Unreachable:
             if not follow:
                 raise
+            return False
         except Refused as error:
-            if error.status not in (400, 404):  # the container is not up yet; its pod is gone
-                raise
-            if not follow:
+            is_absent = error.status in (400, 404)  # the container is not up yet; its pod is gone
+            if is_absent and not follow:
                 raise self._no_log() from error
+            if not is_absent and (error.status < 500 or not follow):
+                raise
+            return error.status == 404
         finally:
             if (response := self._response) is not None:
                 self._response = None
