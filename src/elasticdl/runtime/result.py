@@ -21,7 +21,7 @@ class Result:
     Attributes:
       command: train, evaluate or predict; of an experiment run or check too.
       status: completed, stopped (by a callback or max_step), interrupted (Ctrl-C) or preempted (SIGTERM); of a job
-        that was sent to a cluster also submitted or running.
+        that was sent to a cluster also submitted.
       steps: training steps that were run, over all epochs.
       history: for each epoch the loss and the validation metrics (`val_...`), as Keras has it.
       metrics: the last evaluation's metrics.

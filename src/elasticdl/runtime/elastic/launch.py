@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from elasticdl.artifacts.run_directory import RunDirectory
-from elasticdl.contract.git_zoo import fetch_zoo
 from elasticdl.errors import InvalidValue
 from elasticdl.job.config import JobConfig
 from elasticdl.job.parse import parse_resources
@@ -19,7 +18,7 @@ from elasticdl.runtime.elastic.job import Job, assign, controlled, num_cpus
 from elasticdl.runtime.elastic.losses import Losses
 from elasticdl.runtime.elastic.scaling import ScaleWish
 from elasticdl.runtime.elastic.stalls import Stalls
-from elasticdl.runtime.elastic.zoo_files import zoo_environment
+from elasticdl.runtime.elastic.zoo_files import zoo_environment, zoo_to_send
 from elasticdl.runtime.interrupt import Interrupt
 from elasticdl.runtime.journal import Journal
 from elasticdl.runtime.local import make_journal, prepare, run_directory
@@ -39,7 +38,7 @@ def train(config: JobConfig, objects: Mapping[str, Any]) -> Result:
     check_flags(config)
     directory = run_directory(config)
     asked, config, store = prepare(config, objects, directory)
-    zoo = Path(fetch_zoo(config.model_zoo).directory) if config.model_def else None
+    zoo = zoo_to_send(config.model_zoo) if config.model_def else None
     with (
         Interrupt(objects.get("is_cancelled")) as interrupt,
         zoo_environment(zoo) as environment,

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from elasticdl.contract.git_zoo import fetch_zoo
 from elasticdl.errors import Stopped
 from elasticdl.job.config import JobConfig
 from elasticdl.runtime.elastic.cluster import ray_cluster
@@ -18,7 +17,7 @@ from elasticdl.runtime.elastic.dispatch import Dispatcher
 from elasticdl.runtime.elastic.job import Job, assign, controlled
 from elasticdl.runtime.elastic.launch import check_flags
 from elasticdl.runtime.elastic.losses import Losses
-from elasticdl.runtime.elastic.zoo_files import zoo_environment
+from elasticdl.runtime.elastic.zoo_files import zoo_environment, zoo_to_send
 from elasticdl.runtime.evaluation import check_evaluation
 from elasticdl.runtime.interrupt import Interrupt
 from elasticdl.runtime.predict_end import Outcome, finish, made_result
@@ -173,6 +172,6 @@ _ONLY_TRAINING = "--max_bad_tasks has no effect here: it is about training. A ta
 def _zoo(config: JobConfig) -> Iterator[tuple[Path | None, dict[str, Any]]]:
     """The zoo that was named, and what workers need for it. That of a trained model lies with the model."""
     is_named = config.model_def is not None or config.model_zoo is not None
-    zoo = Path(fetch_zoo(config.model_zoo).directory) if is_named else None
+    zoo = zoo_to_send(config.model_zoo) if is_named else None
     with zoo_environment(zoo) as environment:
         yield zoo, environment

@@ -16,11 +16,19 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
+from elasticdl.artifacts.message import IMAGE_VARIABLE
+from elasticdl.contract.git_zoo import fetch_zoo
 from elasticdl.contract.snapshot import MAX_DATA_BYTES
 from elasticdl.errors import InvalidValue
 from elasticdl.storage import storage_errors
 
-__all__ = ["ZooFiles", "sort_zoo_files", "zoo_environment", "zoo_files"]
+__all__ = [
+    "ZooFiles",
+    "sort_zoo_files",
+    "zoo_environment",
+    "zoo_files",
+    "zoo_to_send",
+]
 
 VARIABLES = {
     "TF_CPP_MIN_LOG_LEVEL": "3",
@@ -55,6 +63,13 @@ PRIVATE_KEY = b"PRIVATE KEY-----"
 """A file with this in it is a secret whatever its name: a key, or the JSON file of a cloud's account."""
 
 UNMISSED = (".gitignore", ".gitkeep", ".gitattributes", ".dockerignore", ".DS_Store")
+
+
+def zoo_to_send(zoo: str | None) -> Path | None:
+    """The directory of a zoo that workers must be given; None where they have it: all pods have one image."""
+    directory = Path(fetch_zoo(zoo).directory)
+    is_of_image = IMAGE_VARIABLE in os.environ and zoo is not None and directory == Path(zoo)
+    return None if is_of_image else directory
 
 
 @contextmanager

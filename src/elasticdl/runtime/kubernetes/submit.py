@@ -184,7 +184,7 @@ class _Submission:
             raise
 
     def _follow(self, cluster: Cluster, plan: JobPlan) -> Result:
-        from elasticdl.runtime.kubernetes.follow import Detached, follow
+        from elasticdl.runtime.kubernetes.follow import follow
 
         began = time.monotonic()
         _say(
@@ -194,11 +194,7 @@ class _Submission:
         facts: Facts = (("job", plan.name), ("namespace", cluster.namespace), ("image", plan.image))
         if self.config.detach:
             return self._result("submitted", facts=facts, next_steps=steps)
-        try:
-            state = follow(cluster, plan.name, _say)
-        except Detached:
-            _say(f"The job {plan.name} goes on without this command.")
-            return self._result("running", facts=facts, next_steps=steps)
+        state = follow(cluster, plan.name, _say)
         if not state.succeeded:
             raise RunError(
                 f"The job {plan.name} {state.phase}: {state.message} See more with: {steps[0][1]}"
