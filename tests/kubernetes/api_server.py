@@ -11,6 +11,7 @@ import asyncio
 import copy
 import json
 import re
+import ssl
 import threading
 import uuid
 from collections.abc import Callable, Iterator
@@ -73,7 +74,8 @@ class ApiServer:
       ports: where a pod's port is served in truth, on this machine.
     """
 
-    def __init__(self, port: int = 0) -> None:
+    def __init__(self, certificate: Path | None = None) -> None:
+        self._certificate = certificate
         self.asked: list[tuple[str, str]] = []
         self.has_kuberay = True
         self.denied: set[tuple[str, str]] = set()
@@ -91,7 +93,7 @@ class ApiServer:
         self._loop = asyncio.new_event_loop()
         self._changed = asyncio.Event()
         self._sockets: set[web.WebSocketResponse] = set()
-        self._thread = threading.Thread(target=self._run, args=(port,), name="api-server")
+        self._thread = threading.Thread(target=self._run, name="api-server")
         self._ready = threading.Event()
         self.put("namespaces", {"metadata": {"name": "default"}})
 
@@ -169,8 +171,18 @@ class ApiServer:
             start = datetime(2026, 1, 1, tzinfo=UTC)
             return (start + timedelta(seconds=self._version)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
-    def kubeconfig(self, path: Path, *, token: str = TOKEN, namespace: str | None = None) -> Path:
+    def kubeconfig(
+        self,
+        path: Path,
+        *,
+        token: str = TOKEN,
+        namespace: str | None = None,
+        authority: Path | None = None,
+    ) -> Path:
         """Write a kubeconfig with two contexts: `tests`, which is this server, and `elsewhere`."""
+        here = {"server": self.url}
+        if authority:
+            here["certificate-authority"] = str(authority)
         context = {"cluster": "tests", "user": "tests"}
         if namespace:
             context["namespace"] = namespace
@@ -179,7 +191,7 @@ class ApiServer:
             "kind": "Config",
             "current-context": "tests",
             "clusters": [
-                {"name": "tests", "cluster": {"server": self.url}},
+                {"name": "tests", "cluster": here},
                 {"name": "elsewhere", "cluster": {"server": "http://127.0.0.1:1"}},
             ],
             "users": [{"name": "tests", "user": {"token": token}}],
@@ -193,22 +205,27 @@ class ApiServer:
 
     # The server
 
-    def _run(self, port: int) -> None:
+    def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         try:
-            self._loop.run_until_complete(self._serve(port))
+            self._loop.run_until_complete(self._serve())
         finally:
             self._loop.run_until_complete(self._loop.shutdown_asyncgens())
             self._loop.close()
 
-    async def _serve(self, port: int) -> None:
+    async def _serve(self) -> None:
         self._stopped = asyncio.Event()
         app = web.Application(middlewares=[self._guard])
         app.add_routes(_routes(self))
         runner = web.AppRunner(app, shutdown_timeout=0.1, access_log=None)
         await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", port).start()
-        self.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        trust = None
+        if self._certificate is not None:
+            trust = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+            trust.load_cert_chain(self._certificate)
+        await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=trust).start()
+        scheme = "https" if trust else "http"
+        self.url = f"{scheme}://127.0.0.1:{runner.addresses[0][1]}"
         self._ready.set()
         await self._stopped.wait()
         for log in self._logs.values():
@@ -540,8 +557,13 @@ def _json_patched(stored: Object, steps: list[Object]) -> Object | None:
 
 
 @contextmanager
-def api_server() -> Iterator[ApiServer]:
-    server = ApiServer()
+def api_server(certificate: Path | None = None) -> Iterator[ApiServer]:
+    """A running server.
+
+    Args:
+      certificate: a PEM file with a certificate and its key; without it there is no TLS.
+    """
+    server = ApiServer(certificate)
     server.start()
     try:
         yield server

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from typing import TYPE_CHECKING
 
 from elasticdl.errors import InvalidValue, RunError, UnknownName
@@ -88,6 +89,6 @@ def name_taken(name: str, cluster: Cluster) -> InvalidValue:
     return InvalidValue(
         f"Invalid job_name {name!r}: the namespace {cluster.namespace!r} has a RayJob of this name. "
         f"Give another --job_name, or take the old one away with: elasticdl jobs stop {name} "
-        f"--cluster={cluster.flag} --namespace={cluster.namespace} "
+        f"--cluster={shlex.quote(cluster.flag)} --namespace={cluster.namespace} "
         f"(or: kubectl delete rayjob {name} -n {cluster.namespace})"
     )

@@ -70,7 +70,8 @@ class Cluster:
         self.configuration = access.configuration
         kubernetes = import_kubernetes()
         if not self.configuration.verify_ssl:  # the user's own choice in the kubeconfig
-            import_kubernetes("client.rest").urllib3.disable_warnings()
+            urllib3 = import_kubernetes("client.rest").urllib3
+            urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
         self._client = kubernetes.ApiClient(self.configuration)
         self.core = kubernetes.CoreV1Api(self._client)
         self._custom = kubernetes.CustomObjectsApi(self._client)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import queue
+import shlex
 import threading
 import time
 from collections.abc import Callable
@@ -66,7 +67,7 @@ def follow(
         try:
             return follower.run(until_running)
         except KeyboardInterrupt:
-            flags = f"--cluster={cluster.flag} --namespace={cluster.namespace}"
+            flags = f"--cluster={shlex.quote(cluster.flag)} --namespace={cluster.namespace}"
             raise Detached(
                 f"The job {name!r} goes on. Come back with: elasticdl jobs logs -f {name} {flags}, "
                 f"stop it with: elasticdl jobs stop {name} {flags}"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import selectors
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -45,7 +46,7 @@ def forward(cluster: Cluster, pod: str, port: int) -> Iterator[str]:
 
 
 class _Proxy:
-    """Accepts connections, each served by two threads of its own."""
+    """Accepts connections, each served by a thread of its own."""
 
     def __init__(self, cluster: Cluster, pod: str, port: int) -> None:
         self._cluster, self._pod, self._remote_port = cluster, pod, port
@@ -94,59 +95,65 @@ class _Connection:
     """Bytes both ways between a local socket and a pod's port, until one of the two ends.
 
     The client library has something like it, but its thread shows a traceback when a network breaks.
+    One thread does both ways: two may not use one TLS connection at the same time.
     """
 
     def __init__(self, local: socket.socket) -> None:
         self._local = local
         self._remote: Any = None
-        self._is_stopped = False
+        self._opened: set[int] = set()
 
-    def carry(self, dial: Any) -> None:
+    def carry(self, dial: Callable[[], Any]) -> None:
         try:
             # Whatever breaks, on either side, is the end of this connection and of nothing else.
             with contextlib.suppress(Exception):
                 self._remote = dial()
-                if not self._is_stopped:
-                    self._both_ways()
+                self._both_ways()
         finally:
             self._local.close()
             if self._remote is not None:
                 self._remote.shutdown()
 
     def stop(self) -> None:
-        """Wake both threads: closing a socket would not."""
-        self._is_stopped = True
+        """Wake the thread: closing its sockets would not."""
         ends: list[Any] = [self._local, getattr(self._remote, "sock", None)]
         for end in filter(None, ends):
             with contextlib.suppress(OSError, ValueError):
                 end.shutdown(socket.SHUT_RDWR)
 
     def _both_ways(self) -> None:
-        down = threading.Thread(target=self._down, daemon=True)
-        down.start()
-        try:
-            while data := self._local.recv(PART):
-                self._remote.send_binary(bytes([DATA]) + data)
-        finally:
-            self.stop()
-            down.join()
+        with selectors.DefaultSelector() as ready:
+            ready.register(self._local, selectors.EVENT_READ, self._up)
+            ready.register(self._remote.sock, selectors.EVENT_READ, self._down)
+            while all(key.data() for key, _ in ready.select()):
+                pass
 
-    def _down(self) -> None:
-        opened: set[int] = set()
-        with contextlib.suppress(Exception):
-            while True:
-                code, frame = self._remote.recv_data_frame(True)
-                if code == CLOSE:
-                    break
-                if not frame.data:
-                    continue
-                channel = frame.data[0]
-                if channel in opened:
-                    if channel == ERROR:
-                        break
-                    self._local.sendall(frame.data[1:])
-                opened.add(channel)  # its first frame tells the port only
-        self.stop()
+    def _up(self) -> bool:
+        data = self._local.recv(PART)
+        if data:
+            self._remote.send_binary(bytes([DATA]) + data)
+        return bool(data)
+
+    def _down(self) -> bool:
+        while self._frame():
+            pending = getattr(self._remote.sock, "pending", None)  # TLS has read more than it gave
+            if pending is None or not pending():
+                return True
+        return False
+
+    def _frame(self) -> bool:
+        """Pass one frame on; false at the end."""
+        code, frame = self._remote.recv_data_frame(True)
+        if code == CLOSE or not frame.data:
+            return bool(code != CLOSE)
+        channel = frame.data[0]
+        if channel not in self._opened:
+            self._opened.add(channel)  # its first frame tells the port only
+        elif channel == ERROR:
+            return False
+        else:
+            self._local.sendall(frame.data[1:])
+        return True
 
 
 def _listener(wanted: int) -> socket.socket:
