@@ -127,6 +127,19 @@ def test_runs_elsewhere_are_listed_once_also_at_an_address() -> None:
     assert [one.name for one in found] == ["memory://jobs/listed/third", "more/second", "first"]
 
 
+def test_a_run_that_cannot_be_read_does_not_hide_the_others() -> None:
+    write_run("elasticdl_runs/one-1", ended(10.0))
+    broken = write_run("elasticdl_runs/two-1")
+    broken.events.unlink()
+    broken.events.mkdir()
+    found = list_runs([])
+    assert [(one.name, one.status) for one in found] == [
+        ("one-1", "completed"),
+        ("two-1", "unreadable"),
+    ]
+    assert found[1].message is not None and "Is a directory" in found[1].message
+
+
 def test_an_experiment_is_a_run_of_its_own_command() -> None:
     directory = write_run("project/runs/baseline", started(), ended(160.0, "failed"), job=None)
     (directory.path / "config.yaml").write_text("")

@@ -164,7 +164,7 @@ def holder_of(directory: UPath) -> Holder | None:
         with lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except OSError:
+            except BlockingIOError:
                 return _read(lock.read())[0]
     return None
 

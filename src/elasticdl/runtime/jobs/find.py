@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from elasticdl.artifacts.run_directory import RunDirectory
-from elasticdl.errors import InvalidValue, NotFound, nearest
+from elasticdl.errors import InvalidValue, NotFound, StorageFailure, nearest
 from elasticdl.runtime.jobs.account import Account, account_of
 from elasticdl.runtime.jobs.record import described, events_of, is_run
 from elasticdl.storage import children, is_local, storage_errors
@@ -56,7 +56,7 @@ def list_runs(places: Sequence[str]) -> list[Account]:
                 raise NotFound(f"There is no directory {given}. Give a run or a directory of runs.")
         runs = [here] if is_run(here) else _runs_below(here)
         found |= {str(run.path): run for run in runs}
-    accounts = [account(run) for run in found.values()]
+    accounts = [_as_far_as_it_can_be_read(run) for run in found.values()]
     return sorted(accounts, key=lambda one: (one.started or 0.0, one.name), reverse=True)
 
 
@@ -71,6 +71,15 @@ def account(directory: RunDirectory) -> Account:
         holder,
         is_experiment=bool((directory.path / CONFIG).exists()),
     )
+
+
+def _as_far_as_it_can_be_read(directory: RunDirectory) -> Account:
+    """One that cannot be read does not hide the others."""
+    try:
+        return account(directory)
+    except StorageFailure as error:
+        name, where = short_name(directory), str(directory.path)
+        return Account(name, where, status="unreadable", message=str(error))
 
 
 def short_name(directory: RunDirectory) -> str:
