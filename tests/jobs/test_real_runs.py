@@ -45,7 +45,7 @@ def training(*flags: str) -> Iterator[subprocess.Popen[Any]]:
     process = start_elasticdl("train", *given, "--num_epochs=1000000", *flags)
     assert process.stderr is not None
     try:
-        assert "epoch" in process.stderr.readline()
+        assert any("epoch" in line for line in process.stderr)
         yield process
     finally:
         process.kill()
@@ -74,6 +74,19 @@ def test_a_run_is_listed_followed_and_stopped(capsys: pytest.CaptureFixture[str]
     assert list(Path("elasticdl_runs/line-1/checkpoints").glob("step-*"))
     assert main(["jobs", "wait", "line"]) == 1
     assert "line-1: interrupted" in capsys.readouterr().out
+
+
+def test_a_run_with_workers_is_stopped_too(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("ray")
+    elastic = ["--distribution_strategy=AllreduceStrategy", "--num_workers=1", "--output=mine"]
+    with training(*elastic) as process:
+        assert main(["jobs", "logs", "mine", "--worker=0", "--tail=1"]) == 0
+        assert "worker-0 is process" in capsys.readouterr().out
+        assert main(["jobs", "stop", "mine"]) == 0
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == 130, err
+    assert "mine: interrupted" in capsys.readouterr().out
+    assert list(Path("mine/checkpoints").glob("step-*"))
 
 
 def test_a_run_that_was_killed_is_said_to_be(capsys: pytest.CaptureFixture[str]) -> None:

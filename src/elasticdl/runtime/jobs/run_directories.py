@@ -91,6 +91,5 @@ def _experiment(directory: Path) -> Steps:
     if project.name != "runs":
         return ()
     root = shlex.quote(str(project.parent))
-    return (
-        ("go on", f"elasticdl run --project_root={root} --run_name={shlex.quote(directory.name)}"),
-    )
+    command = f"elasticdl run --project_root={root} --run_name={shlex.quote(directory.name)}"
+    return (("go on, with the flags that it had", command),)
