@@ -10,10 +10,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import click
 import pytest
 
 from elasticdl.artifacts.hold import Hold
 from elasticdl.artifacts.run_directory import RunDirectory
+from elasticdl.cli.jobs import jobs
 from elasticdl.cli.main import main
 from elasticdl.errors import InvalidValue, NotFound
 from elasticdl.runtime.jobs.find import account, find_run, list_runs
@@ -256,6 +258,13 @@ def test_what_makes_no_sense_is_refused(
     write_run("run", started(), ended(160.0))
     assert main(["jobs", *args]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_the_list_of_commands_has_their_own_words() -> None:
+    for name, (_, told) in jobs._lazy.items():
+        command = jobs.get_command(click.Context(jobs), name)
+        assert command is not None and command.name == name
+        assert (command.help or "").splitlines()[0] == told
 
 
 def test_jobs_alone_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:

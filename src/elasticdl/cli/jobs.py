@@ -8,7 +8,7 @@ __all__ = ["jobs"]
 
 jobs = LazyGroup(
     name="jobs",
-    help="Look at jobs and stop them, here, on Ray or on Kubernetes.",
+    help="Look at jobs and stop them, wherever they run.",
     lazy={
         "list": ("elasticdl.cli.jobs_show:list_", "List jobs, the newest first."),
         "status": ("elasticdl.cli.jobs_show:status", "Show how far a job is."),

@@ -25,8 +25,9 @@ def logs(
     cluster: str | None,
     namespace: str | None,
 ) -> int:
-    """Show what a job says: its events as lines, or on Kubernetes what its driver prints.
+    """Show what a job says.
 
+    Its events as lines; on Kubernetes what its driver prints.
     Ctrl-C ends the looking. The job goes on.
     """
     from elasticdl.runtime.jobs.jobs import jobs_at

@@ -54,7 +54,7 @@ def list_(
 @on_cluster
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def status(job: str, cluster: str | None, namespace: str | None, as_json: bool) -> None:
-    """Show how far a job is, and what to do next.
+    """Show how far a job is.
 
     JOB is the run directory, its name below elasticdl_runs/, or the name of the job: then it is the run of that
     job which runs, or else the newest. With --cluster it is the name of the job in the cluster.

@@ -26,9 +26,9 @@ TIMED_OUT = 3
 @click.option("--no_wait", is_flag=True, help="Ask only, and do not wait until it has stopped.")
 @on_cluster
 def stop(job: str, now: bool, no_wait: bool, cluster: str | None, namespace: str | None) -> int:
-    """Ask a job to stop with a checkpoint, and wait until it has.
+    """Stop a job with a checkpoint.
 
-    It can go on later with --resume. A job on Kubernetes that does not run yet is deleted.
+    It is asked to, and waited for. It can go on later with --resume. A job on Kubernetes that does not run yet is deleted.
     """
     from elasticdl.runtime.jobs.jobs import jobs_at
 
