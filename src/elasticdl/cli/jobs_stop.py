@@ -28,7 +28,8 @@ TIMED_OUT = 3
 def stop(job: str, now: bool, no_wait: bool, cluster: str | None, namespace: str | None) -> int:
     """Stop a job with a checkpoint.
 
-    It is asked to, and waited for. It can go on later with --resume. A job on Kubernetes that does not run yet is deleted.
+    It is asked to, and waited for. It can go on later with --resume. A job on Kubernetes that does not run yet is
+    deleted.
     """
     from elasticdl.runtime.jobs.jobs import jobs_at
 
