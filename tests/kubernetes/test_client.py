@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import subprocess
@@ -81,6 +82,38 @@ def test_a_token_is_in_no_message(kubeconfig: Path, server: ApiServer) -> None:
     assert "a-token-of-the-tests" not in str(told.value)
 
 
+def test_a_plugin_for_credentials_that_is_not_installed_is_named(kubeconfig: Path) -> None:
+    config = yaml.safe_load(kubeconfig.read_text())
+    plugin = {"apiVersion": "client.authentication.k8s.io/v1", "command": "no-such-plugin"}
+    config["users"][0]["user"] = {"exec": {**plugin, "interactiveMode": "Never"}}
+    kubeconfig.write_text(yaml.safe_dump(config))
+    with pytest.raises(RunError, match=r"'tests' cannot be had: .*no-such-plugin.*install it"):
+        connect()
+
+
+def test_a_plugin_that_prints_a_token_is_used(kubeconfig: Path, tmp_path: Path) -> None:
+    config = yaml.safe_load(kubeconfig.read_text())
+    token = config["users"][0]["user"]["token"]
+    version = "client.authentication.k8s.io/v1"
+    answer = {"apiVersion": version, "kind": "ExecCredential", "status": {"token": token}}
+    plugin = {"apiVersion": version, "command": "echo", "args": [json.dumps(answer)]}
+    config["users"][0]["user"] = {"exec": {**plugin, "interactiveMode": "Never"}}
+    kubeconfig.write_text(yaml.safe_dump(config))
+    with connect() as cluster:
+        cluster.check("mnist")
+
+
+def test_without_the_package_its_pip_line_is_given(kubeconfig: Path) -> None:
+    code = (
+        "import sys; sys.modules['kubernetes'] = None\n"
+        "from elasticdl.runtime.kubernetes.client import connect\n"
+        "try: connect()\n"
+        "except ImportError as error: print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "pip install 'elasticdl[kubernetes]'" in done.stdout
+
+
 def test_a_pod_of_the_cluster_without_its_account_is_told_what_it_needs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,7 +149,7 @@ def test_check_of_a_server_that_speaks_no_tls_says_that_it_is_not_trusted(
     kubeconfig.write_text(kubeconfig.read_text().replace("http://", "https://"))
     with (
         connect("tests") as cluster,
-        pytest.raises(Unreachable, match=r"is not trusted.*certificate-authority"),
+        pytest.raises(Unreachable, match=r"is not trusted: it speaks no TLS"),
     ):
         cluster.check("mnist")
 
@@ -168,10 +201,13 @@ def test_check_of_a_missing_namespace_gives_the_command_that_makes_it(kubeconfig
         cluster.check("mnist")
 
 
-def test_check_goes_on_where_namespaces_may_not_be_read(
-    server: ApiServer, cluster: Cluster
+@pytest.mark.parametrize(
+    "path", ["/namespaces/default$", "/version", "/apis/ray.io/v1$", "selfsubjectaccessreviews"]
+)
+def test_check_goes_on_where_one_may_not_ask(
+    server: ApiServer, cluster: Cluster, path: str
 ) -> None:
-    server.refuse(403, "namespaces is forbidden", path="/namespaces/default$")
+    server.refuse(403, "forbidden", path=path)
     cluster.check("mnist")
 
 
@@ -179,6 +215,9 @@ def test_check_without_kuberay_says_how_to_install_it(server: ApiServer, cluster
     server.has_kuberay = False
     with pytest.raises(RunError, match=r"KubeRay is not installed.*kubectl create .*ray-operator"):
         cluster.check("mnist")
+    for ask in (cluster.list, lambda: cluster.get("mnist"), lambda: list(cluster.logs("mnist"))):
+        with pytest.raises(RunError, match="KubeRay is not installed"):
+            ask()
 
 
 def test_check_without_the_right_to_create_says_whom_to_ask(

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,7 +75,8 @@ def _of_kubeconfig(files: str, context: str | None) -> Access:
         name = context or current
         if name not in known:
             raise _unknown_context(name, known, files)
-        config.load_kube_config(files, context=name, client_configuration=configuration)
+        with _heard_errors() as heard:
+            config.load_kube_config(files, context=name, client_configuration=configuration)
     except UnknownName:
         raise
     except Exception as error:  # what a broken file makes of the client's loader has many types
@@ -81,7 +85,26 @@ def _of_kubeconfig(files: str, context: str | None) -> Access:
             f"The kubeconfig {files} cannot be used: {said[0]}. "
             "See what kubectl makes of it with: kubectl config view"
         ) from None  # the cause's traceback shows the file's lines, which have tokens in them
+    if heard:
+        raise RunError(
+            f"The credentials for the context {name!r} cannot be had: {heard[0]}. The kubeconfig's command "
+            "for them failed: install it or log in again, then try: kubectl auth whoami"
+        )
     return Access(configuration, name, known[name].get("namespace") or "default")
+
+
+@contextmanager
+def _heard_errors() -> Iterator[list[str]]:
+    """What the client logs: of a plugin that gives no credentials it only logs, and goes on without them."""
+    heard: list[str] = []
+    handler = logging.Handler(logging.ERROR)
+    handler.emit = lambda record: heard.append(record.getMessage())  # type: ignore[method-assign]
+    root = logging.getLogger()
+    root.addHandler(handler)
+    try:
+        yield heard
+    finally:
+        root.removeHandler(handler)
 
 
 def _contexts(files: str) -> tuple[dict[str, dict[str, Any]], str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from elasticdl.errors import InvalidValue, RunError, UnknownName
@@ -43,45 +44,46 @@ def check_name(name: str) -> None:
 
 def check_server(cluster: Cluster) -> None:
     """Refuse a cluster that does not answer, a namespace that is not there, and a lack of KubeRay."""
-    cluster.version()
-    _check_namespace(cluster)
-    if not cluster.has_kuberay():
-        raise RunError(
-            f"KubeRay is not installed in the cluster at {cluster.host}: it does not know RayJobs. "
-            f"Install it with: {INSTALL_KUBERAY}"
+    _or_forbidden(cluster.version)
+    if not _or_forbidden(cluster.has_namespace):
+        raise UnknownName(
+            f"The cluster has no namespace {cluster.namespace!r}. Create it with: "
+            f"kubectl create namespace {cluster.namespace}"
         )
+    if not _or_forbidden(cluster.has_kuberay):
+        raise no_kuberay(cluster)
 
 
 def check_submission(cluster: Cluster, name: str) -> None:
     """Refuse what cannot be submitted: see `Cluster.check`."""
     check_name(name)
     check_server(cluster)
-    if not cluster.may("create", "rayjobs", group="ray.io"):
+    if not _or_forbidden(lambda: cluster.may("create", "rayjobs", group="ray.io")):
         raise RunError(
             f"You may not create RayJobs in the namespace {cluster.namespace!r}. Ask whoever runs the "
             "cluster for the rights in deploy/rbac.yaml. See what you may do with: "
             f"kubectl auth can-i create rayjobs.ray.io -n {cluster.namespace}"
         )
-    _check_free(cluster, name)
+    if cluster.has_job(name):
+        raise name_taken(name, cluster)
 
 
-def _check_namespace(cluster: Cluster) -> None:
+def _or_forbidden(ask: Callable[[], object]) -> object:
+    """What is answered, or yes where one may not ask: who creates the job hears of it then."""
     try:
-        found = cluster.has_namespace()
+        return ask()
     except Refused as error:
         if error.status != 403:
             raise
-        return  # who may not read namespaces hears of a missing one when the job is created
-    if not found:
-        raise UnknownName(
-            f"The cluster has no namespace {cluster.namespace!r}. Create it with: "
-            f"kubectl create namespace {cluster.namespace}"
-        )
+        return True
 
 
-def _check_free(cluster: Cluster, name: str) -> None:
-    if cluster.has_job(name):
-        raise name_taken(name, cluster)
+def no_kuberay(cluster: Cluster) -> RunError:
+    """The error for a cluster that does not know RayJobs."""
+    return RunError(
+        f"KubeRay is not installed in the cluster at {cluster.host}: it does not know RayJobs. "
+        f"Install it with: {INSTALL_KUBERAY}"
+    )
 
 
 def name_taken(name: str, cluster: Cluster) -> InvalidValue:

@@ -183,9 +183,18 @@ class Cluster:
         return self._is_there(f"read the RayJob {name!r}", call, *self._rayjobs, name)
 
     def list(self) -> Objects:
-        """All RayJobs that ElasticDL has submitted, oldest first."""
+        """All RayJobs that ElasticDL has submitted, oldest first.
+
+        Raises:
+          RunError: the cluster has no KubeRay.
+        """
         call = self._custom.list_namespaced_custom_object
-        items = self._ask("list RayJobs", call, *self._rayjobs, label_selector=OURS)["items"]
+        try:
+            items = self._ask("list RayJobs", call, *self._rayjobs, label_selector=OURS)["items"]
+        except Refused as error:
+            if error.status == 404:
+                raise checks.no_kuberay(self) from error
+            raise
         return sorted(items, key=_age)
 
     def delete(self, name: str) -> None:

@@ -136,7 +136,7 @@ def _crashes(pod: Object, ended: Object) -> str:
     names = pod["metadata"]
     code = ended.get("exitCode", "unknown")
     lines = str(ended.get("message") or "").strip().splitlines()[-5:]
-    last = f" Its last lines: {' | '.join(lines)}" if lines else ""
+    last = f" Its last lines: {_sentence(' | '.join(lines))}" if lines else ""
     return (
         f"{_who(pod)} ends again and again, with exit code {code} (CrashLoopBackOff).{last} "
         f"See more with: kubectl logs {names['name']} -n {names.get('namespace', 'default')} --previous"

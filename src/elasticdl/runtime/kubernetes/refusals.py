@@ -44,6 +44,8 @@ def spoken(host: str, doing: str) -> Iterator[None]:
     try:
         yield
     except api_exception as error:
+        if isinstance(error.__context__, (KeyboardInterrupt, SystemExit)):
+            raise error.__context__ from None  # the client makes an answer of it
         raise _of_answer(error, host, doing) from error
     except (urllib3.exceptions.HTTPError, OSError) as error:
         if isinstance(error, ElasticDLError):
@@ -95,10 +97,15 @@ def _of_handshake(said: str) -> tuple[int, str]:
 
 def _of_silence(error: BaseException, host: str) -> Unreachable:
     said = _innermost(error)
-    if "certificate" in said.lower() or "ssl" in said.lower():
+    if "certificate" in said.lower():
         return Unreachable(
             f"The cluster at {host} is not trusted: {said}. Its certificate and the "
             "certificate-authority in the kubeconfig do not belong together: fetch the kubeconfig anew."
+        )
+    if "ssl" in said.lower():
+        return Unreachable(
+            f"The cluster at {host} is not trusted: it speaks no TLS that is known here: {said}. "
+            "Is its address (server) in the kubeconfig right, and what is in between (a proxy)?"
         )
     return Unreachable(
         f"The cluster at {host} does not answer: {said}. Is it up, and can it be reached from here "
@@ -114,4 +121,5 @@ def _innermost(error: BaseException) -> str:
     ):
         seen = cause
     text = str(getattr(seen, "strerror", None) or getattr(seen, "reason", None) or seen)
-    return re.sub(r"<[^>]*>[:,]?\s*", "", text).strip().splitlines()[-1].rstrip(".")
+    lines = re.sub(r"<[^>]*>[:,]?\s*", "", text).strip().splitlines()
+    return lines[-1].rstrip(".") if lines else type(seen).__name__
