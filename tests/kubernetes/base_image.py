@@ -41,14 +41,19 @@ def write_base_image(archive: Path, index: str) -> None:
 
 
 def _programs(tar: tarfile.TarFile, version: str) -> list[Path]:
-    """A shell and Python, with pip as a program."""
+    """A shell and Python, with pip and Ray as programs; Ray wants `bash` and `sleep` too."""
     shell, python = Path("/bin/sh").resolve(), Path(sys.executable).resolve()
+    others = [Path("/bin", name).resolve() for name in ("bash", "sleep")]
     tar.add(shell, "bin/sh")
+    for program in others:
+        tar.add(program, f"bin/{program.name}")
     for name in (version, "python3", "python"):
         tar.add(python, str(PREFIX / "bin" / name))
     pip = "#!/usr/local/bin/python\nimport sys\nfrom pip._internal.cli.main import main\nsys.exit(main())\n"
     _text(tar, str(PREFIX / "bin" / "pip"), pip, 0o755)
-    return [shell, python]
+    ray = "#!/usr/local/bin/python\nfrom ray.scripts.scripts import main\nmain()\n"
+    _text(tar, str(PREFIX / "bin" / "ray"), ray, 0o755)
+    return [shell, *others, python]
 
 
 def _standard_library(tar: tarfile.TarFile, version: str) -> list[Path]:

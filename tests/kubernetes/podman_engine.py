@@ -57,11 +57,13 @@ class Podman:
         assert done.returncode == 0, (done.stdout + done.stderr).decode(errors="replace")
         return done.stdout.decode()
 
-    def run(self, image: str, *command: str, mounts: Sequence[str] = ()) -> str:
-        """The output of a container that has this machine's packages."""
+    def run(
+        self, image: str, *command: str, mounts: Sequence[str] = (), more: Sequence[str] = ()
+    ) -> str:
+        """The output of a container that has this machine's packages; `more` are flags of podman's."""
         packages = f"{sysconfig.get_path('purelib')}:{PACKAGES}:ro"
         volumes = [f"--volume={mount}" for mount in (packages, *mounts)]
-        return self.do("run", "--rm", "--network=host", *LIMITS, *volumes, image, *command)
+        return self.do("run", "--rm", "--network=host", *LIMITS, *volumes, *more, image, *command)
 
 
 def podman_in(directory: Path, insecure: Sequence[str]) -> Podman:

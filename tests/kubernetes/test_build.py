@@ -85,20 +85,6 @@ def push(
     return build_and_push(plan, repository, "my-job", podman.engine, say)
 
 
-def test_an_image_from_the_registry_trains_a_model(
-    built: Built, node: Podman, tmp_path: Path
-) -> None:
-    rows = "".join(f"{n / 100},{2 * n / 100}\n" for n in range(200))
-    (tmp_path / "line.csv").write_text("x,y\n" + rows)
-    node.do("pull", "--quiet", built.image)
-    train = ["elasticdl", "train", "--model_zoo=/model_zoo", "--model_def=model.custom_model"]
-    data = ["--training_data=/job/line.csv", "--output=/job/run", "--minibatch_size=20"]
-    node.run(built.image, *train, *data, mounts=[f"{tmp_path}:/job"])
-    last = json.loads((tmp_path / "run" / "events.jsonl").read_text().splitlines()[-1])
-    assert (last["status"], last["step"]) == ("completed", 10)
-    assert (tmp_path / "run" / "model" / "model.keras").is_file()
-
-
 def test_the_image_is_named_by_its_digest_and_the_log_was_told(
     built: Built, registries: Registries
 ) -> None:

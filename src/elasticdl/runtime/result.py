@@ -34,6 +34,7 @@ class Result:
       seconds: how long it took.
       facts: what else there is to know, as (what, value).
       next_steps: commands to try next, as (what for, command).
+      elsewhere: whether a cluster has run it, or is to: what came of it is there.
       text: what was asked for in the place of a run, such as a manifest; None when there was a run.
     """
 
@@ -52,10 +53,14 @@ class Result:
     facts: tuple[tuple[str, str], ...] = ()
     next_steps: tuple[tuple[str, str], ...] = ()
     text: str | None = None
+    elsewhere: bool = False
 
     @property
     def rows(self) -> list[tuple[str, str]]:
         """The summary, as pairs of a name and a value."""
+        if self.elsewhere:
+            took = [("time", f"{self.seconds:.1f} s")] if self.seconds else []
+            return [("status", self.status), *took, *self.facts]
         rows = [("status", self.status), ("time", f"{self.seconds:.1f} s")]
         if self.command == "train" or self.steps:
             rows.insert(1, ("steps", f"{self.steps:,}"))

@@ -204,7 +204,7 @@ class _Submission:
         return self._result("completed", facts=facts, seconds=time.monotonic() - began)
 
     def _result(self, status: str, **more: Any) -> Result:
-        return Result(command=self.task.command, status=status, **more)
+        return Result(command=self.task.command, status=status, elsewhere=True, **more)
 
 
 def _come_back(name: str, cluster: Cluster) -> tuple[tuple[str, str], ...]:
