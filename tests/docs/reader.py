@@ -14,6 +14,7 @@ import subprocess
 import tomllib
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -160,6 +161,10 @@ def _run(words: list[str]) -> int:
             return 0 if list(Path(option.removeprefix("--logdir=")).rglob("*tfevents*")) else 1
         case ["mlflow", "ui", "--backend-store-uri", address]:
             return 0 if Path(address.removeprefix("sqlite:///")).is_file() else 1
+        case ["kubectl", *args]:  # for the cluster of a reader: here its files are looked for
+            return 0 if all(Path(file).exists() for file in _applied(args)) else 1
+        case ["docker", "login", _]:
+            return 0
         case [("head" | "cat" | "ls" | "tail" | "grep" | "git"), *_]:
             environment = {**os.environ, **_AUTHOR}
             done = subprocess.run(
@@ -168,6 +173,14 @@ def _run(words: list[str]) -> int:
             print(done.stdout, done.stderr)
             return done.returncode
     raise AssertionError(f"No rule for the command {shlex.join(words)}")
+
+
+def _applied(args: list[str]) -> list[str]:
+    """The files that a kubectl command reads on this machine."""
+    if args[0] == "cp":
+        return [args[1]]
+    named = [file for flag, file in pairwise(args) if flag in ("-f", "-k")]
+    return [file for file in named if not re.match(r"https:|github\.com/", file)]
 
 
 def launched(settings: dict[str, Any]) -> list[list[str]]:

@@ -11,13 +11,24 @@ import pytest
 
 from elasticdl.experiments import stages
 from elasticdl.runtime.elastic.cluster import ray_cluster
+from elasticdl.runtime.jobs import on_kubernetes
+from elasticdl.runtime.kubernetes import image
+from elasticdl.runtime.kubernetes.follow import follow
 from processes import ForkedSender
 
 from .blocks import ROOT, blocks_of, pages
+from .cluster import cluster, connected
 from .reader import Reader
 
 WITH_WORKERS = ("docs/guides/elastic.md", "docs/guides/experiments.md", "docs/guides/sql.md")
 """Readers who have a Ray already. Who follows the README starts one."""
+
+WITH_A_BUCKET = (
+    "docs/guides/experiments.md",
+    "docs/guides/kubernetes.md",
+    "docs/guides/storage.md",
+)
+WITH_A_CLUSTER = ("README.md", "docs/guides/kubernetes.md")
 
 PAGES = [page.relative_to(ROOT).as_posix() for page in pages()]
 
@@ -28,6 +39,19 @@ def one_ray() -> Iterator[None]:
         yield
 
 
+@pytest.fixture
+def one_cluster(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """A kubeconfig that leads to a cluster, and an engine that builds images for it."""
+    monkeypatch.setattr(image, "connected", connected)
+    monkeypatch.setattr(on_kubernetes, "POLL_S", 0.1)
+    monkeypatch.setitem(follow.__kwdefaults__ or {}, "poll_s", 0.1)
+    with cluster(tmp_path_factory.mktemp("cluster")) as kubeconfig:
+        monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
+        yield
+
+
 @pytest.mark.usefixtures("tensorflow")
 @pytest.mark.parametrize("name", PAGES)
 def test_page_works_when_it_is_followed(
@@ -35,21 +59,25 @@ def test_page_works_when_it_is_followed(
 ) -> None:
     if name != "README.md":
         monkeypatch.setattr(stages, "MlflowSender", ForkedSender)
-    if name in ("docs/guides/storage.md", "docs/guides/experiments.md"):  # readers with a bucket
+    if name in WITH_A_BUCKET:
         request.getfixturevalue("bucket")
+    if name in WITH_A_CLUSTER:
+        request.getfixturevalue("one_cluster")
     if name in WITH_WORKERS:
         request.getfixturevalue("one_ray")
     if name == "docs/guides/mlflow.md":  # MLflow's own, of SQLAlchemy
         warnings.filterwarnings("ignore", message=".*noload.*")
     # Pages that use the models which come with us say to start from the repository's root.
-    (tmp_path / "model_zoo").symlink_to(ROOT / "model_zoo")
-    (tmp_path / ".vscode").symlink_to(ROOT / ".vscode")
+    for directory in ("model_zoo", "deploy", ".vscode"):
+        (tmp_path / directory).symlink_to(ROOT / directory)
     reader = Reader()
     for block in blocks_of(ROOT / name):
         reader.follow(block)
 
 
-@pytest.mark.parametrize("name", [*PAGES, "CHANGELOG.md", "model_zoo/README.md"])
+@pytest.mark.parametrize(
+    "name", [*PAGES, "CHANGELOG.md", "deploy/README.md", "model_zoo/README.md"]
+)
 def test_links_of_a_page_lead_somewhere(name: str) -> None:
     page = ROOT / name
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
