@@ -53,7 +53,7 @@ class Podman:
     def do(self, *words: str | Path) -> str:
         """The output of a command that is to succeed."""
         command = [str(word) for word in ("podman", *words)]
-        done = subprocess.run(command, env=self.environment, capture_output=True, timeout=120)
+        done = subprocess.run(command, env=self.environment, capture_output=True, timeout=240)
         assert done.returncode == 0, (done.stdout + done.stderr).decode(errors="replace")
         return done.stdout.decode()
 

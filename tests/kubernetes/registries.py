@@ -167,8 +167,8 @@ def started(
             process.terminate()
 
 
-def wait_for(happened: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + 30
+def wait_for(happened: Callable[[], bool], what: str, within_s: float = 30) -> None:
+    end = time.monotonic() + within_s
     while not happened():
         assert time.monotonic() < end, f"{what} does not come up"
         threading.Event().wait(0.02)

@@ -52,6 +52,7 @@ def test_a_job_is_submitted_followed_and_its_output_shown(
     out, err = capsys.readouterr()
     assert "epoch 1/1 done  loss 0.5" in out
     assert "Submitted the job mnist" in err
+    assert "Come back with: elasticdl jobs logs -f mnist --cluster=kubernetes" in err
     assert "The job mnist is running." in err
     assert "Dashboard: http://127.0.0.1:" in err
     assert "completed" in out and "s3://bucket/run" in out

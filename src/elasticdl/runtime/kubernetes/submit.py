@@ -194,6 +194,7 @@ class _Submission:
         facts: Facts = (("job", plan.name), ("namespace", cluster.namespace), ("image", plan.image))
         if self.config.detach:
             return self._result("submitted", facts=facts, next_steps=steps)
+        _say(f"Ctrl-C leaves it running. Come back with: {steps[0][1]}")
         state = follow(cluster, plan.name, _say)
         if not state.succeeded:
             raise RunError(
