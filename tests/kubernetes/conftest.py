@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,14 @@ def kuberay(server: ApiServer) -> KubeRay:
 def manifest() -> Callable[..., dict[str, Any]]:
     """Makes small RayJobs that KubeRay would take."""
     return rayjob
+
+
+@pytest.fixture
+def ctrl_c() -> Iterator[Callable[[str], None]]:
+    """Presses Ctrl-C, whatever it is called with; also where the tests run in the background of a shell."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield lambda line: signal.raise_signal(signal.SIGINT)
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture(scope="session")

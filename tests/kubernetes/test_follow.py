@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import signal
 import threading
 import urllib.request
 from collections.abc import Callable
@@ -187,9 +186,9 @@ def test_output_that_breaks_goes_on_without_repeating_a_line(
 
 @pytest.mark.usefixtures("job")
 def test_ctrl_c_leaves_the_job_and_says_how_to_come_back(
-    server: ApiServer, cluster: Cluster, kuberay: KubeRay, ears: Ears
+    server: ApiServer, cluster: Cluster, kuberay: KubeRay, ears: Ears, ctrl_c: Callable[[str], None]
 ) -> None:
-    ears.on_show = lambda line: signal.raise_signal(signal.SIGINT)
+    ears.on_show = ctrl_c
     kuberay.plays("mnist", kuberay.usual("mnist", "epoch 1")[:-1])
     with pytest.raises(Detached, match=r"goes on.*jobs logs -f mnist --cluster=kubernetes:tests"):
         ears.follow(cluster)
@@ -199,9 +198,9 @@ def test_ctrl_c_leaves_the_job_and_says_how_to_come_back(
 
 @pytest.mark.usefixtures("job")
 def test_ctrl_c_before_it_runs_leaves_it_too(
-    cluster: Cluster, kuberay: KubeRay, ears: Ears
+    cluster: Cluster, ears: Ears, ctrl_c: Callable[[str], None]
 ) -> None:
-    ears.on_say = lambda line: signal.raise_signal(signal.SIGINT)
+    ears.on_say = ctrl_c
     with pytest.raises(Detached):
         ears.follow(cluster)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import signal
 import threading
 import urllib.request
 from collections.abc import Callable, Iterator
@@ -87,7 +86,9 @@ def test_a_job_is_submitted_asked_and_followed(kuberay: KubeRay, manifest: Manif
 
 
 @pytest.mark.usefixtures("kubeconfig")
-def test_ctrl_c_ends_what_waits_for_output(kuberay: KubeRay, manifest: Manifest) -> None:
+def test_ctrl_c_ends_what_waits_for_output(
+    kuberay: KubeRay, manifest: Manifest, ctrl_c: Callable[[str], None]
+) -> None:
     with connect() as cluster:
         cluster.create(manifest("mnist"))
         kuberay.plays("mnist", kuberay.usual("mnist", "epoch 1")[:-1])
@@ -96,7 +97,7 @@ def test_ctrl_c_ends_what_waits_for_output(kuberay: KubeRay, manifest: Manifest)
                 cluster,
                 "mnist",
                 lambda line: None,
-                show=lambda line: signal.raise_signal(signal.SIGINT),
+                show=ctrl_c,
                 poll_s=0.01,
             )
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("output")]
