@@ -35,10 +35,11 @@ class Pods:
     Args:
       server: the cluster.
       volume: the directory that the pods see as the volume.
+      works: whether there is any work in the pods; without, each job is completed at once.
     """
 
-    def __init__(self, server: ApiServer, volume: Path) -> None:
-        self._server, self._volume = server, volume
+    def __init__(self, server: ApiServer, volume: Path, works: bool) -> None:
+        self._server, self._volume, self._works = server, volume, works
         self._kuberay = KubeRay(server, NAMESPACE)
         self._drivers: list[threading.Thread] = []
         self._processes: list[subprocess.Popen[str]] = []
@@ -55,7 +56,7 @@ class Pods:
     def _take(self, name: str) -> None:
         """A job that was created: each look at it finds it further."""
         steps = [lambda: None, lambda: self._kuberay.starts(name), lambda: self._run(name)]
-        self._kuberay.plays(name, steps)
+        self._kuberay.plays(name, steps if self._works else self._kuberay.usual(name))
 
     def _run(self, name: str) -> None:
         job = self._server.get("rayjobs", name, NAMESPACE)
@@ -134,12 +135,12 @@ def connected(engine: object) -> Iterator[Engine]:
 
 
 @contextmanager
-def cluster(directory: Path) -> Iterator[Path]:
+def cluster(directory: Path, works: bool) -> Iterator[Path]:
     """A cluster with pods that run; its kubeconfig."""
     volume = directory / "volume"
     volume.mkdir(parents=True)
     with api_server() as server:
-        pods = Pods(server, volume)
+        pods = Pods(server, volume, works)
         try:
             kubeconfig = server.kubeconfig(directory / "kubeconfig", namespace=NAMESPACE)
             kubeconfig.write_text(kubeconfig.read_text().replace(": tests\n", ": my-cluster\n"))

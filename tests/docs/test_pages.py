@@ -41,13 +41,13 @@ def one_ray() -> Iterator[None]:
 
 @pytest.fixture
 def one_cluster(
-    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+    name: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[None]:
     """A kubeconfig that leads to a cluster, and an engine that builds images for it."""
     monkeypatch.setattr(image, "connected", connected)
     monkeypatch.setattr(on_kubernetes, "POLL_S", 0.1)
     monkeypatch.setitem(follow.__kwdefaults__ or {}, "poll_s", 0.1)
-    with cluster(tmp_path_factory.mktemp("cluster")) as kubeconfig:
+    with cluster(tmp_path_factory.mktemp("cluster"), works=name != "README.md") as kubeconfig:
         monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
         yield
 

@@ -116,6 +116,17 @@ def test_pages_install_the_kuberay_that_errors_name(text: str) -> None:
         assert command in text
 
 
+def test_guide_explains_words_that_are_said() -> None:
+    table = GUIDE.partition("\n## When something goes wrong\n")[2].partition("\n## ")[0]
+    words = re.findall(r"^\| `(.+?)` \|", table, re.MULTILINE)
+    assert len(words) > 10
+    sources = (ROOT / "src" / "elasticdl" / "runtime" / "kubernetes").glob("*.py")
+    # Without the ends of lines inside of a text.
+    said = re.sub(r'"\s*\n\s*f?"', "", "".join(file.read_text() for file in sources))
+    for each in words:
+        assert each in said
+
+
 # --- rights ---
 
 
