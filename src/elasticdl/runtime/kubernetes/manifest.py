@@ -181,6 +181,8 @@ def _pod(
         "name": {"master": "ray-head", "worker": "ray-worker"}.get(role, "submitter"),
         "image": plan.image,
         "resources": {"requests": dict(pods.requests), "limits": dict(pods.limits)},
+        # The last lines of a container that fails are then in its pod's status.
+        "terminationMessagePolicy": "FallbackToLogsOnError",
     }
     if request.pull_policy:
         container["imagePullPolicy"] = request.pull_policy
