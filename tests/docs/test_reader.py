@@ -18,6 +18,7 @@ def block(language: str, text: str, **more: str) -> Block:
         block("yaml", "a: 1\n"),
         block("bash", "curl example.org\n"),
         block("bash", "make coffee\n"),
+        block("bash", "kubectl apply -f nowhere.yaml\n"),
         block("bash", "pip install -e '.[coffee]'\n"),
         block("bash", "elasticdl --version\n", hint="perhaps", value="1"),
         block("bash", "elasticdl --version\n", hint="fails", value="2"),
