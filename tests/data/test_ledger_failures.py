@@ -173,6 +173,24 @@ def test_checkpoint_of_an_earlier_version_is_restored() -> None:
     assert ledger.close_epoch().records == 84
 
 
+def test_tasks_are_counted_by_what_became_of_them() -> None:
+    ledger, copy = make(), make()
+    assert ledger.tasks == {"todo": 10, "leased": 0, "done": 0, "redone": 0}
+    first, second, third = (take(ledger, worker) for worker in ("one", "two", "three"))
+    ledger.complete(first)
+    ledger.release("two")
+    assert ledger.tasks == {"todo": 8, "leased": 1, "done": 1, "redone": 0}
+    assert take(ledger, "three").number == second.number
+    assert ledger.tasks == {"todo": 7, "leased": 2, "done": 1, "redone": 1}
+    copy.take(through_json(ledger.replica()))
+    assert copy.tasks == ledger.tasks
+    ledger.fail(third, "three")
+    ledger.give_up(third)
+    assert ledger.tasks == {"todo": 7, "leased": 1, "done": 1, "redone": 1}, "what is left out"
+    copy.restore(through_json(ledger.snapshot()))
+    assert copy.tasks == {"todo": 8, "leased": 0, "done": 1, "redone": 0}
+
+
 def test_copy_knows_who_holds_what_and_what_is_next() -> None:
     ledger, copy = make(shuffle=True), make()
     run_epoch(ledger)

@@ -215,6 +215,7 @@ class Group(RuleBasedStateMachine):
     @invariant()
     def both_say_who_holds_what(self) -> None:
         assert self.ledger.replica() == self.twin.replica()
+        assert self.ledger.tasks == self.twin.tasks
         for worker in self.workers:
             held = [lease.number for holder, lease in self.held.values() if holder == worker]
             assert [(x.number, x.skip) for x in self.ledger.held_by(worker)] == [

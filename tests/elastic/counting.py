@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -191,6 +192,7 @@ class Step:
             pause=any(one["pause"] for one in all_given),
             stop=any(one["stop"] for one in all_given),
             slots=tuple(one["slot"] for one in all_given),
+            shares=tuple(len(one["records"]) for one in all_given),
         )
         return said, summed
 
@@ -234,6 +236,7 @@ class Life:
         self.weights = Weights(data)
         self.ledger = data.ledger()
         self.steps = self.examples = 0
+        self.shares: Counter[str] = Counter()
         self.audits: dict[int, Audit] = {}
         self.told: list[tuple[str, dict[str, Any]]] = []
         self._chance = random.Random(f"{seed}/{group.name}")
@@ -254,14 +257,18 @@ class Life:
 
     def _whole_state(self) -> tuple[dict[str, Any], dict[str, Any]]:
         audits = dict(self.audits)
-        return self.weights.save(), {"counts": (self.steps, self.examples), "audits": audits}
+        return self.weights.save(), {
+            "counts": (self.steps, self.examples, self.shares),
+            "audits": audits,
+        }
 
     def run(self) -> None:
         change = self.group.join(lambda: self.steps, self.work.give)
         if change.state is not None:
             assert change.state.rest is not None
             self.weights.load(change.state.tensors)
-            self.steps, self.examples = change.state.rest["counts"]
+            self.steps, self.examples, shares = change.state.rest["counts"]
+            self.shares = Counter(shares)
             self.audits = dict(change.state.rest["audits"])
         self.work.begin(change)
         while not self.ledger.is_done and not self.work.is_stopped:
@@ -274,6 +281,7 @@ class Life:
             outcome = self.work.run(self._chance.randint(1, 4))
             self.steps += outcome.steps
             self.examples += outcome.examples
+            self.shares.update(self.work.take_shares())
             if self.work.is_stopped:
                 return
         self.work.settle()

@@ -64,6 +64,7 @@ class Job:
             np.testing.assert_array_equal(life.weights.values, first.weights.values)
             assert (life.steps, life.examples) == (first.steps, first.examples)
             assert life.ledger.replica() == first.ledger.replica()
+            assert self.is_led or life.shares == first.shares
             assert life.audits == first.audits
         if first.work.is_stopped:
             assert first.weights.values.max(initial=0) <= 1
@@ -73,6 +74,7 @@ class Job:
             expected = self.data.expected(first.audits)
             np.testing.assert_array_equal(first.weights.values, expected)
         assert first.examples == first.weights.values.sum()
+        assert self.is_led or first.shares.total() == first.examples, "everybody's part, once"
 
 
 PLAIN = Data()

@@ -94,7 +94,7 @@ def take_step(members: Sequence[Replica], elements: Sequence[Any], version: int 
     summed = tf.add_n(buffers)
     for member in members:
         member.step.apply(summed)
-    return _read(summed[-(4 + len(members)) :].numpy())
+    return _read(summed[-(4 + 2 * len(members)) :].numpy())
 
 
 def take_step_in_parts(member: Replica, elements: Sequence[Any], version: int = 1) -> Sum:
@@ -106,7 +106,7 @@ def take_step_in_parts(member: Replica, elements: Sequence[Any], version: int = 
         buffers.append(member.contribute(element, version)[1])
     summed = tf.add_n(buffers)
     member.step.apply(summed)
-    return _read(summed[-(4 + len(elements)) :].numpy())
+    return _read(summed[-(4 + 2 * len(elements)) :].numpy())
 
 
 def cut(element: Any, edges: Sequence[int]) -> list[Any]:
@@ -267,8 +267,9 @@ def test_what_each_member_says_has_a_place_of_its_own() -> None:
     for rank in range(3):
         member.group.rank, member.group.wants_pause = rank, rank == 1
         buffers.append(member.contribute(element, slot=rank + 2)[1])
-    said = _read(tf.add_n(buffers)[-7:].numpy())
+    said = _read(tf.add_n(buffers)[-10:].numpy())
     assert said.slots == (2, 3, 4)
+    assert said.shares == (ROWS,) * 3
     assert said.pause and not said.stop
 
 
@@ -280,7 +281,7 @@ def test_a_member_without_a_minibatch_adds_nothing_of_the_right_length() -> None
     said, nothing = idle.contribute(None, slot=3)
     _, buffer = member.contribute(element)
     assert nothing.shape == buffer.shape and nothing.dtype == buffer.dtype
-    assert (said.examples, said.slots) == (0, (0, 3))
+    assert (said.examples, said.slots, said.shares) == (0, (0, 3), (0, 0))
     assert np.count_nonzero(nothing) == 1, "its slot alone"
     take_step([member, idle], [element, None])
     assert_close(idle.state, member.state, 0.0)

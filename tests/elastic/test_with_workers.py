@@ -72,6 +72,9 @@ def test_a_global_batch_is_learned_from_as_one_process_does(tmp_path: Path, data
     )
     for name, value in theirs.items():
         np.testing.assert_allclose(ours[name], value, rtol=1e-3, atol=1e-5)
+    steps = [e for e in read_events(together.output / "events.jsonl") if e["event"] == "step"]
+    assert all(set(e["by_worker"]) == {"worker-0", "worker-1"} for e in steps)
+    assert sum(sum(e["by_worker"].values()) for e in steps) == 2 * RECORDS
     # The same weights give the same numbers, whoever evaluates.
     again = elasticdl.evaluate(
         trained_model=str(together.output), data=str(data / "test"), log_level="ERROR"

@@ -115,6 +115,9 @@ def test_events_tell_the_run_when_it_completes(points: Any) -> None:
     steps = [e for e in told if e["event"] == "step"]
     assert steps[-1]["step"] == 2 * 11  # ceil(333 / 32), the last of 96 * 3 + 45
     assert all(e["loss"] > 0 and e["examples_per_s"] > 0 for e in steps)
+    tasks = [e["tasks"] for e in steps if e["epoch"] == 1]
+    assert len({t["todo"] + t["leased"] + t["done"] for t in tasks}) == 1
+    assert tasks[-1]["todo"] == tasks[-1]["leased"] == 0 < tasks[-1]["done"]
     assert [e["step"] for e in told if e["event"] == "evaluation"] == [4, 8, 11, 12, 16, 20, 22]
     assert all("loss" in e["metrics"] for e in told if e["event"] == "evaluation")
     assert all(isinstance(e["time"], float) for e in told)

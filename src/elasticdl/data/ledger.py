@@ -98,6 +98,11 @@ class Ledger:
         return self._open.records
 
     @property
+    def tasks(self) -> dict[str, int]:
+        """How many leases of the open epoch are todo, leased and done; how many were handed out again (redone)."""
+        return self._open.tasks
+
+    @property
     def bad(self) -> tuple[Lease, ...]:
         """The leases of the open epoch that were given up."""
         return tuple(self._open.bad.values())

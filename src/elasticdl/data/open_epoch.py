@@ -26,6 +26,10 @@ class OpenEpoch:
         """By number: how often it was completed."""
         self.records = 0
         """Records of completed leases, added up as they were completed."""
+        self.num_done = 0
+        """Completed leases, counted as they were completed."""
+        self.num_redone = 0
+        """How often a lease was handed out that somebody had held before."""
         self.held: dict[int, tuple[str, Lease]] = {}
         self.back: dict[int, Lease] = {}
         """What was held before and waits again. The last one is handed out next, before all others."""
@@ -47,6 +51,13 @@ class OpenEpoch:
         return len(self.back) + sum(1 for _ in islice(fresh, count)) >= count
 
     @property
+    def tasks(self) -> dict[str, int]:
+        """How many leases wait, are held, and are in the model; how many were handed out again."""
+        done, leased = self.num_done, len(self.held)
+        todo = len(self.order) - done - leased - len(self.bad)
+        return {"todo": todo, "leased": leased, "done": done, "redone": self.num_redone}
+
+    @property
     def is_done(self) -> bool:
         return not self.back and not self.held and self._next >= len(self.order)
 
@@ -61,6 +72,7 @@ class OpenEpoch:
         if lease is not None:
             if lease.number in self.back:
                 del self.back[lease.number]
+                self.num_redone += 1
             else:
                 self._advance(lease.number + 1)
             self._hold(lease, worker)
@@ -76,6 +88,7 @@ class OpenEpoch:
     def complete(self, number: int) -> None:
         self.records += self._let_go(number).num_records
         self.applied[number] += 1
+        self.num_done += 1
         self.failed.pop(number, None)
 
     def release(self, worker: str) -> list[Lease]:
@@ -133,6 +146,7 @@ class OpenEpoch:
         for number in self._existing(applied):
             self.applied[number] = 1
             self.records += self.order.lease(number).num_records
+        self.num_done = self.applied.count(1)
         self.bad = {n: self.order.lease(n, bad[n]) for n in self._existing(bad)}
         # Started leases go first, in order: their holders were in the middle of them.
         for number in sorted(self._existing({*started, *failed}), reverse=True):
@@ -147,6 +161,7 @@ class OpenEpoch:
         return {
             "next": self._next,
             "records": self.records,
+            "redone": self.num_redone,
             "applied": _runs(self.applied),
             "held": [[n, lease.skip, worker] for n, (worker, lease) in self.held.items()],
             "back": [[n, lease.skip] for n, lease in self.back.items()],
@@ -158,6 +173,7 @@ class OpenEpoch:
         """Become, from new, exactly what a replica of the same epoch says."""
         for start, end in replica["applied"]:
             self.applied[start:end] = b"\1" * (end - start)
+        self.num_done, self.num_redone = self.applied.count(1), replica["redone"]
         for number, skip, worker in replica["held"]:
             self._hold(self.order.lease(number, skip), worker)
         self.back = {n: self.order.lease(n, skip) for n, skip in replica["back"]}

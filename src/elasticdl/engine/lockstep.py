@@ -100,6 +100,7 @@ class LockstepWork:
         self._alone = TrainStep(training)
         self._hand: _Hand | None = None
         self._names: tuple[str, ...] = ()
+        self._shares: dict[str, int] = {}
         self._turn = 0
         self._last: Sum | None = None
         self._broken = self._pausing = False
@@ -169,6 +170,7 @@ class LockstepWork:
         held = self._holds(self._names[0])
         assert held is not None
         self._turn += outcome.steps
+        self._note_shares((outcome.examples,))
         self._went_on()
         self.ledger.progress(held, held.skip + outcome.steps)
         if outcome.is_exhausted:
@@ -197,6 +199,8 @@ class LockstepWork:
         """What was said is done: move the ledger, and what is in hand."""
         self._turn += 1
         self._last = said
+        if self._counts(said):
+            self._note_shares(said.shares)
         self._went_on()
         mine = said.slots[self._rank]
         if self._shared and FAILED in said.slots:
@@ -210,6 +214,14 @@ class LockstepWork:
             self._close(mine)
         self._move_ledger(said.slots, failed)
         self._assign()
+
+    def _note_shares(self, examples: tuple[int, ...]) -> None:
+        for name, count in zip(self._names, examples, strict=False):
+            self._shares[name] = self._shares.get(name, 0) + count
+
+    def take_shares(self) -> dict[str, int]:
+        shares, self._shares = self._shares, {}
+        return shares
 
     @property
     def _rank(self) -> int:

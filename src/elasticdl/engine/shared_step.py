@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["SharedStep", "Sum"]
 
 _TAIL = 4
-"""The loss, the examples, who asks for a pause, who asks to stop; then a slot for each member."""
+"""The loss, the examples, who asks for a pause, who asks to stop; then each member's slot, then its examples."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,8 @@ class Sum:
     stop: bool
     slots: tuple[int, ...]
     """By rank, what each said of its own work."""
+    shares: tuple[int, ...] = ()
+    """By rank, the examples of each."""
 
     @property
     def loss(self) -> float:
@@ -112,7 +114,7 @@ class SharedStep:
         import tensorflow as tf
 
         with tf.device(self._group.device):
-            self._apply(summed, tf.constant(_TAIL + self._group.size))
+            self._apply(summed, tf.constant(_TAIL + 2 * self._group.size))
 
     def _contributed(self, element: Any, keys: Any, flags: Any) -> Any:
         import tensorflow as tf
@@ -169,7 +171,7 @@ class SharedStep:
         import tensorflow as tf
 
         summed = self._group.reduce(tf.concat(parts, 0), keys)
-        return summed, summed[tf.shape(summed)[0] - _TAIL - keys[2] :]
+        return summed, summed[tf.shape(summed)[0] - _TAIL - 2 * keys[2] :]
 
     def _applied(self, summed: Any, tail: Any) -> None:
         import tensorflow as tf
@@ -194,17 +196,21 @@ class SharedStep:
 def _tail(loss: Any, examples: Any, keys: Any, flags: Any) -> list[Any]:
     import tensorflow as tf
 
-    slots = tf.one_hot(keys[3], keys[2], on_value=flags[2], off_value=tf.zeros([], flags.dtype))
-    return [tf.reshape(loss, [1]), tf.reshape(examples, [1]), flags[:2], slots]
+    none = tf.zeros([], flags.dtype)
+    slots = tf.one_hot(keys[3], keys[2], on_value=flags[2], off_value=none)
+    shares = tf.one_hot(keys[3], keys[2], on_value=examples, off_value=none)
+    return [tf.reshape(loss, [1]), tf.reshape(examples, [1]), flags[:2], slots, shares]
 
 
 def _read(tail: np.ndarray[Any, Any]) -> Sum:
+    size = (len(tail) - _TAIL) // 2
     return Sum(
         loss_sum=float(tail[0]),
         examples=int(tail[1]),
         pause=tail[2] > 0,
         stop=tail[3] > 0,
-        slots=tuple(int(slot) for slot in tail[_TAIL:]),
+        slots=tuple(int(slot) for slot in tail[_TAIL : _TAIL + size]),
+        shares=tuple(int(examples) for examples in tail[_TAIL + size :]),
     )
 
 

@@ -156,6 +156,7 @@ class Trainer:
             if self._should_stop() and not self._may_end_epoch():
                 return
         self._work.settle()
+        tasks = self._ledger.tasks
         audit = self._ledger.close_epoch()
         self._work.prepare()  # it opens while this epoch is evaluated
         if not self.progress.epoch_examples:
@@ -171,7 +172,7 @@ class Trainer:
             applied_once=audit.applied_once,
             **({"skipped": audit.skipped} if audit.skipped else {}),
         )
-        self._log_step(epoch)
+        self._log_step(epoch, tasks)
         self._note_training_metrics()
         self._finish_epoch(epoch)
 
@@ -245,9 +246,14 @@ class Trainer:
         if self._pace.is_due:
             self._log_step(epoch)
 
-    def _log_step(self, epoch: int) -> None:
-        if self._pace.has_steps:
-            self._emit("step", step=self.progress.step, epoch=epoch, **self._pace.close())
+    def _log_step(self, epoch: int, tasks: dict[str, int] | None = None) -> None:
+        """Tell of the steps since the last time; `tasks` are those of an epoch that is closed."""
+        if not self._pace.has_steps:
+            return
+        fields = {**self._pace.close(), "tasks": tasks or self._ledger.tasks}
+        if shares := self._work.take_shares():
+            fields["by_worker"] = shares
+        self._emit("step", step=self.progress.step, epoch=epoch, **fields)
 
     def _pause(self, epoch: int) -> None:
         """Between two graph calls: evaluate and save when it is time to."""

@@ -40,6 +40,9 @@ class Work(Protocol):
     def agree(self, value: bool) -> bool:
         """What one process decides for all: for what depends on a clock."""
 
+    def take_shares(self) -> dict[str, int]:
+        """The examples of each worker since the last call; none where this process is alone."""
+
 
 class LeaseWork:
     """One lease after the other, by this process alone."""
@@ -86,6 +89,9 @@ class LeaseWork:
 
     def agree(self, value: bool) -> bool:
         return value
+
+    def take_shares(self) -> dict[str, int]:
+        return {}
 
 
 def place_of(lease: Lease, pipeline: Leases) -> str:
