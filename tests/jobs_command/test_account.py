@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from written_runs import ELASTIC, TRAIN, ended, formed, joined, lost, started, step
 
 from elasticdl.artifacts.hold import Holder
 from elasticdl.runtime.jobs.account import Account, account_of
-from runs import ELASTIC, TRAIN, ended, formed, joined, lost, started, step
 
 HERE = Holder("here", 7, 90.0)
 

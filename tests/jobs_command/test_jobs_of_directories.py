@@ -12,6 +12,7 @@ from pathlib import Path
 
 import click
 import pytest
+from written_runs import ELASTIC, TRAIN, ended, lines, started, step, write_run
 
 from elasticdl.artifacts.hold import Hold
 from elasticdl.artifacts.run_directory import RunDirectory
@@ -21,7 +22,6 @@ from elasticdl.errors import InvalidValue, NotFound
 from elasticdl.runtime.jobs.find import account, find_run, list_runs
 from elasticdl.runtime.jobs.logs import log_lines
 from elasticdl.runtime.jobs.stop import stop, wait_for
-from runs import ELASTIC, TRAIN, ended, lines, started, step, write_run
 
 WAITING = "Waiting for its checkpoint ..."
 
