@@ -16,6 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from processes import python
+
 from .blocks import ROOT
 
 sys.path.append(str(ROOT / "tests" / "kubernetes"))
@@ -92,13 +94,8 @@ class Pods:
     def _start(self, argv: list[str], environment: Mapping[str, str]) -> subprocess.Popen[str]:
         program, *words = argv
         assert program == "elasticdl", f"a pod would run {shlex.join(argv)}"
-        return subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "elasticdl",
-                *(self._here(word) for word in words if word != RAY),
-            ],
+        return python(
+            *("-m", "elasticdl", *(self._here(word) for word in words if word != RAY)),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
