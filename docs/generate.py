@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from elasticdl.cli.main import cli
-from elasticdl.cli.options import METAVARS
+from elasticdl.cli.options import METAVARS, NO_DASHBOARD
 from elasticdl.job.config import Option, options
 
 PAGE = Path(__file__).parent / "reference" / "command_line.md"
@@ -76,7 +76,7 @@ def page() -> str:
 def _job(name: str) -> str:
     lines = [f"## elasticdl {name}", "", f"{_find([name]).help}", ""]
     groups: dict[str, list[Option]] = {}
-    for option in options(name):
+    for option in (*options(name), NO_DASHBOARD):
         groups.setdefault(option.group, []).append(option)
     for group in sorted(groups, key="Cluster".__eq__):
         lines += [f"### {group} ({name})", ""]

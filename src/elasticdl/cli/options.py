@@ -13,15 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from elasticdl.cli import page
 from elasticdl.cli.outcome import report
 from elasticdl.cli.presentation import Presentation
 from elasticdl.errors import InvalidValue, UnknownName, near_match
 from elasticdl.job.config import COMMANDS, JobConfig, Option, options
+from elasticdl.job.parse import parse_bool
 
 if TYPE_CHECKING:
     from elasticdl.runtime.result import Result
 
 __all__ = [
+    "NO_DASHBOARD",
     "JobCommand",
     "JobOption",
     "cluster_job",
@@ -39,6 +42,8 @@ METAVARS = {
     "params": "NAME=VALUE,...",
     "workers": "N|MIN:MAX",
 }
+NO_DASHBOARD = Option("no_dashboard", page.HELP, "Run", "bool", False)
+"""Of the command, not of the job: what becomes of the job is the same."""
 PATHS = {
     "model_zoo",
     "trained_model",
@@ -99,6 +104,7 @@ class JobCommand(click.Command):
             for option in options(name)
             for spelling in (option.name, *option.aliases)
         ]
+        params.append(JobOption(NO_DASHBOARD, NO_DASHBOARD.name))
         settings = {"allow_extra_args": True}  # click's own word on them is short
         super().__init__(name, params=params, context_settings=settings, **kwargs)
 
@@ -203,9 +209,12 @@ def job_command(
         def callback(presentation: Presentation, /, **values: str | None) -> int:
             presentation.full_traceback = values.get("log_level") == "DEBUG"
             presentation.model_zoo = values.get("model_zoo")
+            has_no_page = parse_bool("no_dashboard", values.pop("no_dashboard") or False)
             config = JobConfig.parse(name, values)
             _say_what_is_idle(config)
-            return report(run(config))
+            with page.page(config.log_level, is_off=has_no_page or config.cluster is not None):
+                result = run(config)
+            return report(result)
 
         return JobCommand(name, callback=callback, help=run.__doc__, epilog=epilog)
 

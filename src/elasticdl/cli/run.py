@@ -9,6 +9,8 @@ import click
 
 from elasticdl.cli.options import cluster_job, cluster_params, refuse_slips, write_groups
 from elasticdl.cli.outcome import report
+from elasticdl.cli.page import no_dashboard as no_dashboard_option
+from elasticdl.cli.page import page
 from elasticdl.cli.presentation import Presentation
 from elasticdl.errors import InvalidValue, UnknownName, near_match
 from elasticdl.job.config import JobConfig
@@ -121,6 +123,7 @@ class _RunCommand(click.Command):
     default="INFO",
     help="How much to say: WARNING shows no progress, DEBUG whole tracebacks.  [default: INFO]",
 )
+@no_dashboard_option
 @click.pass_obj
 def run(
     presentation: Presentation,
@@ -131,6 +134,7 @@ def run(
     check: bool,
     no_mlflow: bool,
     log_level: str,
+    no_dashboard: bool,
     **options: Any,
 ) -> int:
     """Run an experiment: train, export, evaluate.
@@ -166,7 +170,8 @@ def run(
         **options,
     )
     action = "check" if check else "run" if stage == "all" else stage
-    result: Result = getattr(experiment, action)()
+    with page(log_level, is_off=no_dashboard):
+        result: Result = getattr(experiment, action)()
     return report(result)
 
 

@@ -10,6 +10,7 @@ import click
 from elasticdl.cli.lazy import LazyGroup
 from elasticdl.cli.options import cluster_job, cluster_params, write_groups
 from elasticdl.cli.outcome import report
+from elasticdl.cli.page import no_dashboard, page
 from elasticdl.cli.presentation import Presentation
 from elasticdl.cli.sql_options import (
     LEVELS,
@@ -111,6 +112,7 @@ class _SqlGroup(LazyGroup):
     help="Where rows are put for workers, who must see it.  [default: that of temporary files]",
 )
 @level_option()
+@no_dashboard
 @click.pass_context
 def sql(context: click.Context, /, **options: Any) -> int | None:
     """Run SQL that may also train and predict.
@@ -143,9 +145,10 @@ def sql(context: click.Context, /, **options: Any) -> int | None:
         train_defaults=_train_defaults(job, options["ray_address"]),
         spool=options["spool"],
     )
-    if text is None:
-        return start_prompt(settings, presentation)
-    run(text, settings)
+    with page(level, is_off=options["no_dashboard"]):
+        if text is None:
+            return start_prompt(settings, presentation)
+        run(text, settings)
     return 0
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from upath import UPath
 
 from elasticdl.artifacts.mirror import Mirror
+from elasticdl.runtime.showing import show
 from elasticdl.tracking.console import make_progress
 from elasticdl.tracking.events import EventFile, Events, EventSink
 from elasticdl.tracking.tensorboard import TensorBoard
@@ -34,6 +35,7 @@ class Journal:
         log_level: str,
         listeners: Callable[[Path], Sequence[EventSink]] = lambda file: (),
     ) -> None:
+        self._directory = events.parent
         self._mirror = Mirror()
         file = self._mirror.path(events)
         self.file = file
@@ -48,6 +50,7 @@ class Journal:
         self._events.emit(event, **fields)
 
     def __enter__(self) -> Journal:
+        show(self._directory)
         return self
 
     def __exit__(self, *error: Any) -> None:

@@ -14,6 +14,7 @@ from elasticdl.engine.work import LeaseWork
 from elasticdl.errors import InvalidValue
 from elasticdl.job.config import JobConfig
 from elasticdl.runtime import assembly, earlier
+from elasticdl.runtime.brief import telling
 from elasticdl.runtime.evaluation import opened_evaluation
 from elasticdl.runtime.interrupt import Interrupt
 from elasticdl.runtime.journal import Journal
@@ -23,8 +24,7 @@ from elasticdl.runtime.run import Run, job_name
 from elasticdl.runtime.standard_input import with_schema
 from elasticdl.runtime.training import training_parts
 from elasticdl.storage import place
-from elasticdl.tracking.console import make_progress
-from elasticdl.tracking.events import Events, EventSink
+from elasticdl.tracking.events import EventSink
 
 __all__ = ["evaluate", "make_journal", "prepare", "run_directory", "train"]
 
@@ -98,16 +98,13 @@ def make_journal(
 
 
 def _evaluate(config: JobConfig, evaluator: Evaluator) -> Evaluation:
-    events = Events(*make_progress(config.log_level))
-    events.emit("run_started", command="evaluate")
-    try:
+    with telling(config) as emit:
+        emit("run_started", command="evaluate")
         evaluation = evaluator.evaluate(
-            lambda done, total: events.emit("evaluation_progress", records=done, total=total)
+            lambda done, total: emit("evaluation_progress", records=done, total=total)
         )
         assert evaluation is not None, "nothing interrupts it"
         return evaluation
-    finally:
-        events.close()
 
 
 def prepare(

@@ -10,14 +10,13 @@ from typing import Any
 from elasticdl.data.ledger import Lease, Ledger
 from elasticdl.engine.predictor import Predictor
 from elasticdl.job.config import JobConfig
+from elasticdl.runtime.brief import telling
 from elasticdl.runtime.interrupt import Interrupt
 from elasticdl.runtime.predict_end import Outcome, made_result, next_steps, tell_left_out
 from elasticdl.runtime.predict_sinks import Sink
 from elasticdl.runtime.predict_work import LeaseWork, Stopped
 from elasticdl.runtime.prediction import accept, opened_prediction
 from elasticdl.runtime.result import Result
-from elasticdl.tracking.console import make_progress
-from elasticdl.tracking.events import Events
 
 __all__ = ["PredictionRun", "next_steps", "predict"]
 
@@ -65,26 +64,26 @@ class PredictionRun:
     left_out: int = 0
 
     def predict(self) -> None:
-        events = Events(*make_progress(self.config.log_level))
-        self._emit = events.emit
-        total = self.ledger.records_per_epoch
-        try:
-            for sink in self.sinks:
-                sink.begin()
-            events.emit("run_started", command="predict", records=total)
-            self._skip(self.sinks[-1].done())
-            for fault in self.sinks[-1].faults:
-                events.emit("warning", message=fault)
-            self.interrupt.listen()
-            self._run_leases()
-            if self.status == "completed":
-                self.sinks[-1].complete(self._num_parts)
-            if self.left_out:
-                events.emit("warning", message=self._left_out())
-        finally:
-            for sink in self.sinks:
-                sink.end()
-            events.close()
+        with telling(self.config) as self._emit:
+            try:
+                self._predict()
+            finally:
+                for sink in self.sinks:
+                    sink.end()
+
+    def _predict(self) -> None:
+        for sink in self.sinks:
+            sink.begin()
+        self._emit("run_started", command="predict", records=self.ledger.records_per_epoch)
+        self._skip(self.sinks[-1].done())
+        for fault in self.sinks[-1].faults:
+            self._emit("warning", message=fault)
+        self.interrupt.listen()
+        self._run_leases()
+        if self.status == "completed":
+            self.sinks[-1].complete(self._num_parts)
+        if self.left_out:
+            self._emit("warning", message=self._left_out())
 
     def _skip(self, done: set[int]) -> None:
         self._num_parts = len(done)

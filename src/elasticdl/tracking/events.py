@@ -13,7 +13,7 @@ import math
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -56,15 +56,16 @@ class Events:
 class EventFile:
     """Appends events to a file, each line whole and at once visible to readers."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, leaves_out: Collection[str] = TRANSIENT) -> None:
         self._path = path
+        self._leaves_out = leaves_out
         is_torn = _is_torn(path)
         self._file = path.open("a", encoding="utf-8")
         if is_torn:  # by a crash; what comes now stands in a line of its own
             self._file.write("\n")
 
     def receive(self, event: Mapping[str, Any]) -> None:
-        if event["event"] in TRANSIENT:
+        if event["event"] in self._leaves_out:
             return
         line = json.dumps(_plain(event), separators=(",", ":"), allow_nan=False)
         try:

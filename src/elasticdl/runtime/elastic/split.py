@@ -12,6 +12,7 @@ from typing import Any
 
 from elasticdl.errors import Stopped
 from elasticdl.job.config import JobConfig
+from elasticdl.runtime.brief import telling
 from elasticdl.runtime.elastic.cluster import ray_cluster
 from elasticdl.runtime.elastic.dispatch import Dispatcher
 from elasticdl.runtime.elastic.job import Job, assign, controlled
@@ -23,8 +24,6 @@ from elasticdl.runtime.interrupt import Interrupt
 from elasticdl.runtime.predict_end import Outcome, finish, made_result
 from elasticdl.runtime.prediction import accept, check_prediction, holding
 from elasticdl.runtime.result import Result
-from elasticdl.tracking.console import make_progress
-from elasticdl.tracking.events import Events
 
 __all__ = ["evaluate", "predict"]
 
@@ -36,7 +35,7 @@ def evaluate(config: JobConfig, objects: Mapping[str, Any]) -> Result:
     check_evaluation(config, objects)
     with (
         Interrupt(objects.get("is_cancelled")) as interrupt,
-        _events(config) as emit,
+        telling(config) as emit,
     ):
         split = _Split(config, objects, interrupt, emit)
         outcome = split.run(merges=True)
@@ -64,7 +63,7 @@ def predict(config: JobConfig, objects: Mapping[str, Any], *, collect: bool = Fa
     with (
         Interrupt(objects.get("is_cancelled")) as interrupt,
         holding(request) as output,
-        _events(config) as emit,
+        telling(config) as emit,
     ):
         split = _Split(request.config, objects, interrupt, emit)
         made = split.run(merges=False, request=request, collect=collect)
@@ -88,15 +87,6 @@ def predict(config: JobConfig, objects: Mapping[str, Any], *, collect: bool = Fa
         seconds=time.monotonic() - began,
         predictions=split.predictions(),
     )
-
-
-@contextlib.contextmanager
-def _events(config: JobConfig) -> Iterator[Callable[..., None]]:
-    events = Events(*make_progress(config.log_level))
-    try:
-        yield events.emit
-    finally:
-        events.close()
 
 
 @dataclass
