@@ -7,7 +7,7 @@ INSTALLED := $(VENV)/.installed
 MODEL := --model_zoo=model_zoo --model_def=mnist.mnist_functional.custom_model
 DIGITS := model_zoo/data/digits
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check bench web clean
 
 # Train on the digits that come with the models, then evaluate what was trained and predict with it.
 demo: $(INSTALLED)
@@ -29,6 +29,10 @@ check: $(INSTALLED)
 
 bench: $(INSTALLED)
 	$(BIN)/python bench/run.py
+
+# Only who changes the dashboard's page needs node: what it builds is in the repository.
+web:
+	cd web && npm ci && npm run build
 
 clean:
 	rm -rf $(VENV) demo_run demo_predictions.csv build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

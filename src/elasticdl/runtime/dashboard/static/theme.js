@@ -1,0 +1,1 @@
+"use strict";(()=>{var n="elasticdl-theme",r=["system","light","dark"],m=matchMedia("(prefers-color-scheme: dark)"),c=new Set,t=h();function h(){try{let e=localStorage.getItem(n);return e&&r.includes(e)?e:"system"}catch{return"system"}}function o(){let e=t==="system"?m.matches?"dark":"light":t;document.documentElement.setAttribute("data-theme",e),c.forEach(s=>s())}o();})();

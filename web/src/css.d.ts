@@ -1,0 +1,2 @@
+// esbuild bundles styles that are imported.
+declare module "*.css";

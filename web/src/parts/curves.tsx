@@ -1,0 +1,85 @@
+// The curves of a run: losses in one chart, then a chart for each metric, then how fast it went.
+import { useMemo, useState } from "preact/hooks";
+import { address, pauseOf, runPath, usePolled } from "../api";
+import type { Series } from "../types";
+import { Chart, type Look, type Range } from "./chart";
+import { ordered, type Line } from "./lines";
+import { LookControls, useLook } from "./look";
+import { Empty } from "./small";
+
+interface Group {
+  title: string;
+  series: Series[];
+}
+
+const ORDER = ["loss", "metric", "speed", "workers"];
+const TITLES: Record<string, string> = { loss: "Loss", speed: "Examples a second", workers: "Workers" };
+
+/** `val_accuracy` and `accuracy` measure the same thing. */
+const measured = (series: Series): string => series.key.replace(/^val_/, "");
+
+function grouped(all: Series[]): Group[] {
+  const groups = new Map<string, Group & { rank: number }>();
+  for (const series of all) {
+    if (!series.points.length) continue;
+    const key = series.kind === "metric" ? `metric ${measured(series)}` : series.kind;
+    const title = TITLES[series.kind] ?? measured(series);
+    const rank = ORDER.indexOf(series.kind);
+    const group = groups.get(key) ?? { title, series: [], rank: rank < 0 ? ORDER.length : rank };
+    group.series.push(series);
+    groups.set(key, group);
+  }
+  return [...groups.values()].sort((a, b) => a.rank - b.rank);
+}
+
+export function lineOf(series: Series, x: Look["x"], started: number, colour: number, label = series.label): Line {
+  const points = series.points.map(([step, time, value]): [number | null, number | null] => [
+    x === "step" ? step : time === null ? null : time - started,
+    value,
+  ]);
+  return { key: series.key + label, label, colour, points: ordered(points) };
+}
+
+/** What a range on the chart is for the server: seconds since 1970 where the chart says seconds since the start. */
+export function asked(range: Range, look: Look, started: number): { start?: number; end?: number } {
+  if (!range) return {};
+  const shift = look.x === "time" ? started : 0;
+  return { start: range[0] + shift, end: range[1] + shift };
+}
+
+interface Props {
+  id: string;
+  isLive: boolean;
+  started: number | null;
+}
+
+export function Curves({ id, isLive, started }: Props) {
+  const [look, setLook] = useLook();
+  const [range, setRange] = useState<Range>(null);
+  const from = started ?? 0;
+  const query = { points: 800, x: look.x, ...asked(range, look, from) };
+  const { data } = usePolled<{ series: Series[] }>(address(runPath(id, "/series"), query), pauseOf(isLive));
+  const groups = useMemo(() => grouped(data?.series ?? []), [data]);
+  const charts = useMemo(
+    () =>
+      groups.map((group) => ({
+        title: group.title,
+        lines: group.series.map((series, i) => lineOf(series, look.x, from, i)),
+      })),
+    [groups, look.x, from],
+  );
+  return (
+    <section aria-labelledby="curves">
+      <div class="head">
+        <h2 id="curves">Curves</h2>
+        <LookControls look={look} onLook={setLook} range={range} onRange={setRange} />
+      </div>
+      {!charts.length && <Empty>{data ? "No steps were told yet." : "Reading the curves."}</Empty>}
+      <div class="charts">
+        {charts.map((chart) => (
+          <Chart key={chart.title} title={chart.title} lines={chart.lines} look={look} range={range} onRange={setRange} />
+        ))}
+      </div>
+    </section>
+  );
+}
