@@ -99,6 +99,7 @@ def manifest(data: Path, output: Path) -> dict[str, Any]:
         "model_def": "net.custom_model",
         "training_data": str(data),
         "output": str(output),
+        "volume": f"claim_name=shared,mount_path={output.parent}",
         "minibatch_size": 16,
         "num_epochs": 500,
         "num_workers": "1:2",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 from crd import complaints
 
-from elasticdl.errors import ContractError, InvalidValue, NotFound
+from elasticdl.errors import ContractError, InvalidValue, NotFound, UnknownName
 from elasticdl.job.config import JobConfig
 from elasticdl.runtime.kubernetes.command import job_task
 from elasticdl.runtime.kubernetes.manifest import JobPlan, ray_job, ray_secret
@@ -17,6 +18,7 @@ from elasticdl.runtime.kubernetes.pod_changes import load_pod_changes
 from elasticdl.runtime.kubernetes.request import ClusterRequest
 
 IMAGE = "registry.example.com/team/mnist@sha256:" + "a" * 64
+MODEL_ZOO = str(Path(__file__).resolve().parents[2] / "model_zoo")
 NEEDED = {
     "cluster": "kubernetes",
     "image_name": IMAGE,
@@ -45,6 +47,7 @@ def made(
         output=task.output,
         with_pod=with_pod,
         secrets=secrets or {},
+        secret_name="mnist-secret",
     )
     return ray_job(request, plan)
 
@@ -76,11 +79,17 @@ def container(template: dict[str, Any]) -> dict[str, Any]:
     return only
 
 
+def as_kubernetes_reads(text: str) -> str:
+    """What a container gets: two dollars are one, and one with a name in parentheses is a variable."""
+    assert not re.search(r"(?<!\$)(?:\$\$)*\$\(", text), "a variable"
+    return text.replace("$$", "$")
+
+
 EVERYTHING = {
     "num_workers": "2:6",
     "namespace": "team-a",
     "volume": "claim_name=data,mount_path=/data;host_path=/mnt,mount_path=/fast",
-    "envs": "A=1,B=two",
+    "envs": "A=1,B=$$two",
     "spot": True,
     "worker_pod_priority": "high=0.5",
     "master_pod_priority": "high",
@@ -139,6 +148,7 @@ def test_the_command_in_the_pod_is_the_job_that_was_asked_for(command: str) -> N
         "minibatch_size": 32,
         "seed": 0,
     }
+    values["model_def"] = "it's.$(HOME).$$x"
     if command == "train":
         values |= {"global_batch_size": 64, "shuffle_tasks": False, "minibatch_size": None}
     if command != "train":
@@ -151,7 +161,7 @@ def test_the_command_in_the_pod_is_the_job_that_was_asked_for(command: str) -> N
         command, {k: v for k, v in {**NEEDED, **values}.items() if v is not None}
     )
     manifest = made(command, **values)
-    words = shlex.split(manifest["spec"]["entrypoint"])
+    words = shlex.split(as_kubernetes_reads(manifest["spec"]["entrypoint"]))
     assert words[:2] == ["elasticdl", command]
     given = dict(word.removeprefix("--").split("=", 1) for word in words[2:])
     there = JobConfig.parse(command, given).to_json()
@@ -240,7 +250,7 @@ def test_all_that_is_said_of_pods_is_in_them() -> None:
         if role == "submitter":
             continue
         env = {each["name"]: each["value"] for each in one["env"]}
-        assert env == {"ELASTICDL_IMAGE": IMAGE, "A": "1", "B": "two"}
+        assert env == {"ELASTICDL_IMAGE": IMAGE, "A": "1", "B": "$$$$two"}
         assert template["spec"]["restartPolicy"] == "Never"
         assert [mount["mountPath"] for mount in one["volumeMounts"]] == ["/data", "/fast"]
         assert [next(iter(v.keys() - {"name"})) for v in template["spec"]["volumes"]] == [
@@ -270,8 +280,15 @@ def test_secrets_are_only_named_in_the_job() -> None:
     assert "hunter2" not in str(manifest)
     env = {each["name"]: each for each in container(pods(manifest)["master"])["env"]}
     reference = env["ELASTICDL_DB"]["valueFrom"]["secretKeyRef"]
-    assert reference == {"name": "mnist", "key": "ELASTICDL_DB"}
-    plan = JobPlan(name="mnist", command="sql", argv=("x",), image="i", secrets={"A": "hunter2"})
+    assert reference == {"name": "mnist-secret", "key": "ELASTICDL_DB"}
+    plan = JobPlan(
+        name="mnist",
+        command="sql",
+        argv=("x",),
+        image="i",
+        secrets={"A": "hunter2"},
+        secret_name="mnist-secret",
+    )
     secret = ray_secret(ClusterRequest.of(JobConfig.parse("train", NEEDED)), plan)
     assert secret is not None and secret["stringData"] == {"A": "hunter2"}
 
@@ -280,10 +297,14 @@ def test_secrets_are_only_named_in_the_job() -> None:
     ("values", "said"),
     [
         ({"output": None}, "An output must be given with --cluster"),
+        ({"output": "/tmp/x"}, "Invalid output '/tmp/x': pods do not see it."),
+        ({"output": "file:///x/y"}, "each pod would have something else there"),
+        ({"training_data": None}, "No data was given. Give it with --training_data=PATH."),
+        ({"model_def": None}, "No model was given."),
         ({"training_data": "data/train"}, "Invalid training_data 'data/train': it is a path of"),
         ({"output": "runs/1"}, "Invalid output 'runs/1': it is a path of this machine"),
         (
-            {"training_data": "/home/me/train", "image_name": None, "model_zoo": "."},
+            {"training_data": "/home/me/train", "image_name": None, "model_zoo": MODEL_ZOO},
             "Invalid training_data '/home/me/train': pods do not see it.",
         ),
         (
@@ -300,7 +321,22 @@ def test_secrets_are_only_named_in_the_job() -> None:
 )
 def test_what_only_this_machine_has_is_refused(values: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidValue) as refused:
-        made(**{name: value for name, value in values.items()})
+        made(**values)
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("model_def", "error", "said"),
+    [
+        ("nope.custom_model", NotFound, "is not in the model zoo: there is no"),
+        ("mnist.mnist_functional.custom_modl", UnknownName, "Did you mean 'custom_model'?"),
+    ],
+)
+def test_a_model_that_is_not_there_is_refused_before_an_image_is_built(
+    model_def: str, error: type[Exception], said: str
+) -> None:
+    with pytest.raises(error) as refused:
+        made(image_name=None, model_zoo=MODEL_ZOO, model_def=model_def)
     assert said in str(refused.value)
 
 
@@ -339,6 +375,11 @@ def test_a_users_file_may_change_each_pod(tmp_path: Path, crd: Path) -> None:
     [
         (None, NotFound, "is not a file. Give a Python file with an object `cluster`"),
         ("x = 1", ContractError, "has no `cluster` with a method `with_pod(pod)`"),
+        (
+            "class C:\n    def with_pod(self, pod):\n        pod.metadata = None\n        return pod\ncluster = C()",
+            ContractError,
+            "returned a pod without metadata or containers",
+        ),
         (
             "class C:\n    def with_pod(self, pod): pass\ncluster = C()",
             ContractError,

@@ -97,6 +97,16 @@ def test_a_password_of_mlflows_address_is_in_no_manifest(
     assert "--no_mlflow" not in manifest["spec"]["entrypoint"]
 
 
+def test_mlflows_address_is_a_flag_and_its_login_a_secret(
+    project: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MLFLOW_TRACKING_TOKEN", "hunter2")
+    words = experiment(project, "--data_dir=s3://b/d", "--runs_dir=s3://b/r")
+    manifest = manifest_of([*words, "--mlflow_tracking_uri=http://mlflow:5000"], capsys)
+    assert "--mlflow_tracking_uri=http://mlflow:5000" in manifest["spec"]["entrypoint"]
+    assert "MLFLOW_TRACKING_TOKEN" in str(manifest) and "hunter2" not in str(manifest)
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [
@@ -104,6 +114,12 @@ def test_a_password_of_mlflows_address_is_in_no_manifest(
         (["--data_dir=data", "--runs_dir=s3://b/r"], "Invalid data_dir 'data': it is a path of"),
         (["--runs_dir=runs", "--data_dir=s3://b/d"], "Invalid runs_dir 'runs'"),
         (["--check"], "Invalid --check with --cluster: a check runs here."),
+        (["--ray_address=auto"], "Invalid ray_address with --cluster"),
+        (["--distribution_strategy=Local"], "Invalid distribution_strategy 'Local' with --cluster"),
+        (
+            ["--runs_dir=s3://b/r", "--data_dir=s3://b/d", "--mlflow_tracking_uri=sqlite:///x.db"],
+            "it is a file, which each pod would have for itself",
+        ),
         (["--set=epochz=2", "--runs_dir=s3://b/r"], "epochz"),
     ],
 )
@@ -124,12 +140,27 @@ def test_sql_runs_in_one_pod_when_no_workers_are_asked_for(
     assert shlex.split(manifest["spec"]["entrypoint"]) == [
         "elasticdl",
         "sql",
-        STATEMENT,
         "--models=s3://bucket/models",
         "--log_level=INFO",
+        "--",
+        STATEMENT,
     ]
     assert manifest["spec"]["rayClusterSpec"]["workerGroupSpecs"] == []
     assert "hunter2" not in str(manifest)
+
+
+def test_sql_that_begins_with_a_comment_is_a_statement_there_too(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "-- what costs more than $$1$$\nSELECT 1 AS one"
+    file = project / "statements.sql"
+    file.write_text(text)
+    manifest = manifest_of(["sql", f"--file={file}", DB, "--models=s3://b/m"], capsys)
+    _, *words = shlex.split(manifest["spec"]["entrypoint"].replace("$$", "$"))
+    assert words[-1] == text
+    local = [word for word in words if not word.startswith("--models")]
+    assert main(local) == 0  # in DuckDB, here
+    assert "one" in capsys.readouterr().out
 
 
 def test_sql_with_workers_puts_rows_on_a_volume(
@@ -137,7 +168,7 @@ def test_sql_with_workers_puts_rows_on_a_volume(
 ) -> None:
     words = ["sql", STATEMENT, DB, "--models=/data/models", "--num_workers=2", VOLUME]
     entrypoint = shlex.split(manifest_of(words, capsys)["spec"]["entrypoint"])
-    assert entrypoint[-4:] == [
+    assert entrypoint[-6:-2] == [
         "--num_workers=2",
         "--worker_resource_request=cpu=1",
         "--ray_address=auto",
@@ -156,6 +187,7 @@ def test_sql_with_workers_puts_rows_on_a_volume(
         ([STATEMENT, "--db=duckdb:///shop.db", "--models=s3://b/m"], "Invalid db 'shop.db'"),
         (["SELECT * FROM t TO TRAIN", DB, "--models=s3://b/m"], "SELECT * FROM t TO TRAIN"),
         ([" ", DB, "--models=s3://b/m"], "There is no statement to run."),
+        ([STATEMENT, DB, "--models=s3://b/m", "--spool=/x"], "Invalid --spool with --cluster"),
     ],
 )
 def test_sql_that_cannot_run_there_is_refused_here(

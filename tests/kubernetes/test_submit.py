@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -168,10 +169,28 @@ def test_a_database_is_told_by_a_secret_that_goes_with_the_job(
     statement = "SELECT * FROM t TO TRAIN DNNClassifier LABEL y INTO m;"
     words = ["sql", statement, f"--db={address}", "--models=s3://bucket/models", "--detach"]
     assert main([*words, "--cluster=kubernetes", f"--image_name={IMAGE}", "--job_name=shop"]) == 0
-    job, secret = job_of(server, "shop"), server.get("secrets", "shop", "default")
+    job, (secret,) = job_of(server, "shop"), server.all("secrets")
     assert "hunter2" not in str(job)
     assert _texts(secret)["ELASTICDL_DB"] == address
     assert secret["metadata"]["ownerReferences"][0]["uid"] == job["metadata"]["uid"]
+
+
+def test_who_may_not_create_secrets_is_told_before_anything_is_made(
+    server: ApiServer, kubeconfig: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.denied.add(("create", "secrets"))
+    words = ["sql", "SELECT 1", "--db=postgresql://me:hunter2@db/shop", "--models=s3://b/m"]
+    assert main([*words, "--cluster=kubernetes", f"--image_name={IMAGE}", "--dry_run"]) == 1
+    assert "You may not create Secrets in the namespace 'default'" in capsys.readouterr().err
+
+
+def test_what_was_asked_of_the_cluster_is_kept_for_who_goes_on(
+    server: ApiServer, kubeconfig: Path
+) -> None:
+    given = ["--worker_resource_request=cpu=2,memory=8Gi", "--envs=A=it's", "--spot=true"]
+    assert main([*TRAIN, *given, "--num_workers=1:3", "--detach"]) == 0
+    flags = shlex.split(job_of(server)["metadata"]["annotations"]["elasticdl/flags"])
+    assert set(flags) == {*given, "--num_workers=1:3"}
 
 
 def test_a_job_whose_secret_is_refused_is_taken_away(

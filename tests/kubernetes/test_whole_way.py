@@ -69,7 +69,9 @@ class Pods:
         try:
             submitter = self._container(self._spec["submitterPodTemplate"])
             url = f"http://127.0.0.1:{self._dashboard}"
-            submit = f"ray job submit --address {url} -- {self._spec['entrypoint']}"
+            submit = (
+                f"ray job submit --address {url} -- {self._spec['entrypoint'].replace('$$', '$')}"
+            )
             wait_for(lambda: _answers(f"{url}/api/version"), "Ray's dashboard", 120)
             return self._node.run(submitter["image"], "sh", "-ce", submit)
         finally:

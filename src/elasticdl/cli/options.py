@@ -166,11 +166,13 @@ def cluster_params() -> list[click.Parameter]:
     ]
 
 
-def cluster_job(values: dict[str, Any], num_workers: str | None) -> JobConfig:
-    """What those options say, taken out of the values of a command."""
+def cluster_job(values: dict[str, Any], *others: str) -> JobConfig:
+    """What those options say, taken out of the values of a command; `others` are looked at where there is a cluster."""
     names = [str(param.name) for param in cluster_params()]
     given = {name: values.pop(name) for name in names}
-    config = JobConfig.parse("train", {**given, "num_workers": num_workers})
+    if given["cluster"] is not None:
+        given |= {name: values[name] for name in others}
+    config = JobConfig.parse("train", {**given, "num_workers": values["num_workers"]})
     idle = [name for name in config.given if config.cluster is None and name not in _NOT_IDLE]
     if idle:
         names_ = ", ".join(f"--{name}" for name in sorted(idle))

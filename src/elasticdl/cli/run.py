@@ -150,7 +150,7 @@ def run(
         )
     presentation.full_traceback = log_level == "DEBUG"
     presentation.model_zoo = os.path.abspath(project_root)
-    job = cluster_job(options, options["num_workers"])
+    job = cluster_job(options, "ray_address", "distribution_strategy")
     if job.cluster is not None:
         if check:
             raise InvalidValue(

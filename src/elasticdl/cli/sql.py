@@ -128,7 +128,7 @@ def sql(context: click.Context, /, **options: Any) -> int | None:
     level = chosen("log_level", options["log_level"], LEVELS)
     presentation.full_traceback = level == "DEBUG"
     presentation.model_zoo = options["model_zoo"]
-    job = cluster_job(options, options["num_workers"])
+    job = cluster_job(options, "ray_address")
     text = _text(context.args, options["file"])
     if job.cluster is not None:
         return report(_on_cluster(job, text, level, options))
@@ -164,6 +164,10 @@ def _train_defaults(job: JobConfig, ray_address: str | None) -> dict[str, Any]:
 def _on_cluster(job: JobConfig, text: str | None, level: str, options: dict[str, Any]) -> Result:
     if text is None:
         raise InvalidValue("A prompt cannot be sent to a cluster. Give a STATEMENT or a --file.")
+    if options["spool"] is not None:
+        raise InvalidValue(
+            "Invalid --spool with --cluster: it is the first --volume. Leave it out."
+        )
     from elasticdl.sql.on_cluster import run_on_cluster
 
     flags = [f"--log_level={level}"]

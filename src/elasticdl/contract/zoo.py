@@ -52,6 +52,27 @@ class Zoo:
                 return self._inside(path, parts[:length], parts[length:], what)
         raise self._no_such_file(name, parts, what)
 
+    def check(self, name: str, what: str = "model_def") -> None:
+        """Refuse a dotted name that no file fits, or whose file has no such name, without running any of it.
+
+        Raises:
+          NotFound: no file fits.
+          UnknownName: the file defines no such name.
+        """
+        parts = self._parts(name, what)
+        for length in range(len(parts), 0, -1):
+            path = self._importer.locate(parts[:length])
+            if path is None or (path.is_dir() and length != len(parts) - 1):
+                continue
+            names = top_level_names(path, imported=True) if path.is_file() else {"*"}
+            if length < len(parts) and not {parts[length], "*"} & names:
+                raise UnknownName(
+                    f"The {what} {name!r}: {self._shown(path)} defines no {parts[length]!r}. "
+                    f"{nearest(parts[length], names)}".rstrip()
+                )
+            return
+        raise self._no_such_file(name, parts, what)
+
     def _parts(self, name: str, what: str) -> list[str]:
         parts = name.split(".")
         if "/" in name or os.sep in name or parts[-1] == "py":

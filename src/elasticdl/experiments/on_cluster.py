@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from elasticdl.errors import InvalidValue
 from elasticdl.experiments.config import load_config
@@ -19,6 +18,11 @@ from elasticdl.tracking.mlflow_address import credentials
 __all__ = ["run_on_cluster"]
 
 MLFLOW = "MLFLOW_TRACKING_URI"
+MLFLOW_LOGIN = (
+    "MLFLOW_TRACKING_USERNAME",
+    "MLFLOW_TRACKING_PASSWORD",
+    "MLFLOW_TRACKING_TOKEN",
+)
 
 
 def run_on_cluster(
@@ -79,13 +83,19 @@ def run_on_cluster(
 
 def _tracking(
     address: str | None, flags: Sequence[str]
-) -> tuple[tuple[str, ...], Mapping[str, Any]]:
-    """How the run there finds MLflow: an address with a password is told in secret."""
+) -> tuple[tuple[str, ...], Mapping[str, str]]:
+    """How the run there finds MLflow: what holds a password is told in secret."""
     address = address or os.environ.get(MLFLOW)
     if "--no_mlflow" in flags:
         return (), {}
     if not address:
         return ("--no_mlflow",), {}
-    if credentials(address):
-        return (), {MLFLOW: address}
-    return (f"--mlflow_tracking_uri={address}",), {}
+    if "://" not in address or address.startswith(("sqlite:", "file:")):
+        raise InvalidValue(
+            f"Invalid mlflow_tracking_uri {address!r}: it is a file, which each pod would have for itself. Give the "
+            "address of a server, or --no_mlflow."
+        )
+    login = {name: os.environ[name] for name in MLFLOW_LOGIN if os.environ.get(name)}
+    if any(credentials(address)) or "?" in address:
+        return (), {MLFLOW: address, **login}
+    return (f"--mlflow_tracking_uri={address}",), login

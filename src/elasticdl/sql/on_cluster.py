@@ -60,11 +60,13 @@ def run_on_cluster(
         command="sql",
         base_name="sql",
         argv=(
-            *("elasticdl", "sql", text, f"--models={models}"),
+            *("elasticdl", "sql", f"--models={models}"),
             *inside,
             *given,
             *flags,
             *_workers(job, request),
+            # A text may begin with a comment, which looks like a flag.
+            *("--", text),
         ),
         zoo=zoo,
         # The address may hold a password.

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from elasticdl.contract.git_zoo import fetch_zoo
+from elasticdl.contract.zoo import Zoo
 from elasticdl.errors import ElasticDLError, InvalidValue
-from elasticdl.job.config import JobConfig, options
+from elasticdl.job.config import DATA_OF, JobConfig, options
+from elasticdl.runtime.assembly import check_given
 from elasticdl.runtime.kubernetes.request import ClusterRequest
 
-__all__ = ["ZOO", "Task", "check_places", "job_task", "worker_flags"]
+__all__ = ["ZOO", "Task", "as_flag", "check_places", "job_task", "worker_flags"]
 
 ZOO = "/model_zoo"
 PATHS = (
@@ -29,6 +31,15 @@ PATHS = (
 )
 OURS = ("distribution_strategy", "num_workers", "ray_address", "worker_resource_request")
 """Options that are said anew for the pods."""
+WRITTEN = (
+    "output",
+    "checkpoint_dir",
+    "tensorboard_log_dir",
+    "runs_dir",
+    "eval_reports_dir",
+    "models",
+)
+"""Places that are written to: in a container they would be lost with it."""
 ADVICE = "Put it into a bucket (s3://..., gs://...), or below the mount_path of a --volume"
 
 
@@ -54,6 +65,12 @@ def job_task(config: JobConfig, request: ClusterRequest) -> Task:
     Raises:
       InvalidValue: something is only on this machine.
     """
+    if not config.resume:
+        check_given(config, {}, DATA_OF[config.command])
+    if config.command == "predict" and config.trained_model is None:
+        raise InvalidValue(
+            "No trained model was given. Name the --output of a training with --trained_model."
+        )
     if config.command != "evaluate" and config.output is None:
         raise InvalidValue(
             "An output must be given with --cluster: what pods write to their own disks is lost. Give --output an "
@@ -62,7 +79,7 @@ def job_task(config: JobConfig, request: ClusterRequest) -> Task:
     check_places(config, request, {name: getattr(config, name) for name in PATHS})
     zoo, inside = _zoo(config)
     flags = [
-        f"--{option.name}={_text(getattr(config, option.name))}"
+        as_flag(option.name, getattr(config, option.name))
         for option in options(config.command)
         if option.name in config.given
         and not option.kubernetes
@@ -99,22 +116,23 @@ def check_places(
 ) -> None:
     """Refuse paths that only this machine has.
 
-    An image of the user's own, or pods that are changed, may have more than is known here.
+    An image of the user's own may have more to read than is known here, and pods that are changed more to write to.
     """
     for name, given in places.items():
         for path in _several(name, given):
             if request.sees(path):
                 continue
+            if "://" in path:
+                raise InvalidValue(
+                    f"Invalid {name} {path!r}: each pod would have something else there. {ADVICE}."
+                )
             if not os.path.isabs(path):
                 raise InvalidValue(
                     f"Invalid {name} {path!r}: it is a path of this machine, which pods do not see. {ADVICE}, and "
                     "give its whole path."
                 )
-            if not (
-                (path.startswith(f"{ZOO}/") and name != "output")
-                or config.image_name
-                or config.cluster_spec
-            ):
+            is_of_image = path.startswith(f"{ZOO}/") or config.image_name is not None
+            if not ((is_of_image and name not in WRITTEN) or config.cluster_spec):
                 raise InvalidValue(
                     f"Invalid {name} {path!r}: pods do not see it. {ADVICE}{_mounts(request)}."
                 )
@@ -137,7 +155,10 @@ def _zoo(config: JobConfig) -> tuple[Path | None, str | None]:
     if config.model_def is None and config.model_zoo is None:
         return None, None
     if config.image_name is None:
-        return Path(fetch_zoo(config.model_zoo).directory), ZOO
+        zoo = Path(fetch_zoo(config.model_zoo).directory)
+        if config.model_def is not None:
+            Zoo(zoo).check(config.model_def)
+        return zoo, ZOO
     if config.model_zoo is not None and not os.path.isabs(config.model_zoo):
         raise InvalidValue(
             f"Invalid model_zoo {config.model_zoo!r} with --image_name: the image has its own. Give the whole path in "
@@ -162,8 +183,12 @@ def _trained_in(config: JobConfig) -> str | None:
         return None  # on a volume, which only the pods see
 
 
+def as_flag(name: str, value: Any) -> str:
+    """An option as `JobConfig.parse` reads it."""
+    return f"--{name}={_text(value)}"
+
+
 def _text(value: Any) -> str:
-    """As `JobConfig.parse` reads it."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, dict):

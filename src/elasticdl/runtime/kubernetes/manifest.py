@@ -45,8 +45,11 @@ class JobPlan:
     ray_version: str | None = None
     """Of the Ray in the image, where it is known."""
     output: str | None = None
+    flags: Sequence[str] = ()
+    """What was asked of the cluster, for who goes on with the job."""
     secrets: Mapping[str, str] = field(default_factory=dict)
     """Environment that must not be read in a manifest."""
+    secret_name: str = ""
     with_pod: Callable[[Manifest], Manifest] = lambda pod: pod
     """May change the metadata and the spec of each pod."""
 
@@ -60,6 +63,7 @@ def ray_job(request: ClusterRequest, plan: JobPlan) -> Manifest:
         "annotations": {
             "elasticdl/command": plan.command,
             "elasticdl/num_workers": str(least) if least == most else f"{least}:{most}",
+            "elasticdl/flags": shlex.join(plan.flags),
         },
     }
     if request.namespace:
@@ -73,7 +77,7 @@ def ray_job(request: ClusterRequest, plan: JobPlan) -> Manifest:
         "kind": "RayJob",
         "metadata": metadata,
         "spec": {
-            "entrypoint": shlex.join(plan.argv),
+            "entrypoint": _literal(shlex.join(plan.argv)),
             "submissionMode": "K8sJobMode",
             "submitterPodTemplate": _pod(request, plan, "submitter"),
             # Its output stays readable: the pod that prints it is left.
@@ -90,7 +94,7 @@ def ray_secret(request: ClusterRequest, plan: JobPlan) -> Manifest | None:
     """The Secret that the job's pods read, if there is anything to keep."""
     if not plan.secrets:
         return None
-    metadata = {"name": plan.name, "labels": _labels(plan)}
+    metadata = {"name": plan.secret_name, "labels": _labels(plan)}
     if request.namespace:
         metadata["namespace"] = request.namespace
     return {
@@ -223,9 +227,11 @@ def _furnish(
 
 def _environment(request: ClusterRequest, plan: JobPlan) -> list[Manifest]:
     plain = {IMAGE_VARIABLE: plan.image, **request.envs}
-    env: list[Manifest] = [{"name": name, "value": value} for name, value in plain.items()]
+    env: list[Manifest] = [
+        {"name": name, "value": _literal(value)} for name, value in plain.items()
+    ]
     for name in plan.secrets:
-        reference = {"secretKeyRef": {"name": plan.name, "key": name}}
+        reference = {"secretKeyRef": {"name": plan.secret_name, "key": name}}
         env.append({"name": name, "valueFrom": reference})
     return env
 
@@ -262,6 +268,11 @@ def _on_spot() -> Manifest:
     ]
     affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}
     return {"tolerations": tolerations, "affinity": affinity}
+
+
+def _literal(text: str) -> str:
+    """For Kubernetes, which takes `$(NAME)` for a variable and `$$` for a dollar, in quotes too."""
+    return text.replace("$", "$$")
 
 
 def round_half_up(number: float) -> int:

@@ -64,5 +64,10 @@ def _changed(with_pod: Callable[[Any], Any], pod: dict[str, Any], path: str) -> 
             f"The with_pod of the cluster_spec {path!r} returned {type(changed).__name__}. Return the pod."
         )
     api: Any = client.ApiClient()
+    if changed.spec is None or not changed.spec.containers or changed.metadata is None:
+        raise ContractError(
+            f"The with_pod of the cluster_spec {path!r} returned a pod without metadata or containers. Change the pod "
+            "that is given, and return it."
+        )
     plain = api.sanitize_for_serialization(changed)
     return {key: plain[key] for key in ("metadata", "spec") if key in plain}

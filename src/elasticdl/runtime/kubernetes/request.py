@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import posixpath
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,6 +27,12 @@ DEFAULT = "cpu=1,memory=4096Mi"
 _LABEL = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 _GPU = "nvidia.com/gpu"
+_OF_ONE_MACHINE = ("", "file", "local", "memory", "sqlite")
+"""Schemes of addresses at which every machine has something else."""
+_LEAST_MEMORY = 64 << 20
+_MOST_WORKERS = 10_000
+_TAKEN = ("/model_zoo", "/tmp", "/dev", "/proc", "/sys", "/usr", "/bin", "/lib", "/etc")
+"""Where pods have something of their own."""
 _KUBERNETES_NAMES = {
     "cpu": "cpu",
     "memory": "memory",
@@ -98,11 +106,15 @@ class ClusterRequest:
         )
 
     def sees(self, path: str) -> bool:
-        """Whether pods find the same there: it is an address, or below a volume."""
-        return "://" in path or any(
-            path == volume.mount_path or path.startswith(f"{volume.mount_path.rstrip('/')}/")
-            for volume in self.volumes
-        )
+        """Whether all pods find the same there: it is an address, or below a volume."""
+        scheme, colon, rest = path.partition("://")
+        if colon:
+            return bool(rest.strip("/")) and scheme.split("::")[-1] not in _OF_ONE_MACHINE
+        if not posixpath.isabs(path):
+            return False
+        plain = posixpath.normpath(path)
+        mounts = [posixpath.normpath(volume.mount_path) for volume in self.volumes]
+        return any(plain == mount or plain.startswith(f"{mount}/") for mount in mounts)
 
 
 def parse_cluster(text: str) -> str | None:
@@ -165,7 +177,26 @@ def _volume(piece: str, text: str) -> Volume:
         raise InvalidValue(
             f"Invalid volume {text!r}: {piece.strip()!r} needs one of claim_name and host_path. {example}"
         )
+    _check_volume(given, text)
     return Volume(given["mount_path"], given.get("claim_name"), given.get("host_path"))
+
+
+def _check_volume(given: Mapping[str, str], text: str) -> None:
+    path = posixpath.normpath(given["mount_path"])
+    if path in _TAKEN or ":" in path or path.startswith("//"):
+        raise InvalidValue(
+            f"Invalid volume {text!r}: pods cannot have it at {given['mount_path']!r}. Give another mount_path, for "
+            "example /data."
+        )
+    if "claim_name" in given and not _is_name(given["claim_name"]):
+        raise InvalidValue(
+            f"Invalid volume {text!r}: {given['claim_name']!r} is not a name of a claim. List those of the namespace "
+            "with: kubectl get pvc"
+        )
+    if "host_path" in given and not given["host_path"].startswith("/"):
+        raise InvalidValue(
+            f"Invalid volume {text!r}: the host_path {given['host_path']!r} is not an absolute path."
+        )
 
 
 def parse_envs(text: str) -> dict[str, str]:
@@ -226,8 +257,15 @@ def _pods(config: JobConfig, role: str) -> Pods:
     wanted = parse_resources(names[0], DEFAULT) | parse_resources(names[0], request or "")
     most = wanted | parse_resources(names[1], limit or "")
     for key, amount in wanted.items():
-        if not amount > 0 and key in ("cpu", "memory"):
-            raise InvalidValue(f"Invalid {names[0]} {request!r}: {key} must be above 0.")
+        if key == "cpu" and amount < 0.001:
+            raise InvalidValue(
+                f"Invalid {names[0]} {request!r}: cpu is below 1m, a thousandth of a processor."
+            )
+        if key == "memory" and amount < _LEAST_MEMORY:
+            raise InvalidValue(
+                f"Invalid {names[0]} {request!r}: memory is {amount:g} bytes, in which nothing runs. Give a unit, for "
+                "example memory=4096Mi."
+            )
         if most[key] < amount:
             raise InvalidValue(
                 f"Invalid {names[1]} {limit!r}: {key} is below the {amount:g} that are requested. "
@@ -245,7 +283,7 @@ def _pods(config: JobConfig, role: str) -> Pods:
     return Pods(
         requests=_quantities(wanted),
         limits=_quantities(most),
-        cpus=wanted["cpu"],
+        cpus=_millis(wanted["cpu"]) / 1000,
         gpus=wanted.get("gpu", 0),
         priority=priority,
         fraction=fraction,
@@ -259,22 +297,33 @@ def _quantities(amounts: Mapping[str, float]) -> dict[str, str]:
 
 
 def _quantity(key: str, amount: float) -> str:
-    if key == "cpu" and amount % 1:
-        return f"{round(amount * 1000)}m"
+    if key == "cpu":
+        millis = _millis(amount)
+        return f"{millis}m" if millis % 1000 else str(millis // 1000)
     if key in ("memory", "disk") and amount % (1 << 20) == 0:
         return f"{int(amount) >> 20}Mi"
     return str(int(amount))
 
 
+def _millis(cpus: float) -> int:
+    return math.ceil(round(cpus * 1000, 3))
+
+
 def _refuse_contradictions(config: JobConfig) -> None:
     least, most = config.workers
+    if most > _MOST_WORKERS:
+        raise InvalidValue(
+            f"Invalid num_workers {config.num_workers!r}: more than {_MOST_WORKERS:,} are a slip of the keyboard."
+        )
     if config.queue and least != most:
         raise InvalidValue(
             f"Invalid num_workers {config.num_workers!r} with --queue: Kueue admits jobs of one size. Give one number."
         )
     if config.queue is not None and not _is_name(config.queue):
         raise InvalidValue(f"Invalid queue {config.queue!r}: it is not a name of a LocalQueue.")
-    if config.namespace is not None and not _LABEL.fullmatch(config.namespace):
+    if config.namespace is not None and not (
+        _LABEL.fullmatch(config.namespace) and len(config.namespace) <= 63
+    ):
         raise InvalidValue(
             f"Invalid namespace {config.namespace!r}: it has small letters, digits and dashes."
         )
@@ -285,8 +334,40 @@ def _refuse_contradictions(config: JobConfig) -> None:
     for name, why in refuse.items():
         if getattr(config, name):
             raise InvalidValue(f"Invalid {name} with --cluster: {why}. Give one of them.")
+    if config.yaml is not None and config.dry_run:
+        raise InvalidValue(
+            "--yaml and --dry_run are both given: the first asks no server. Give one."
+        )
+    _refuse_needless(config)
     if config.distribution_strategy == "Local" and "distribution_strategy" in config.given:
         raise InvalidValue(
             "Invalid distribution_strategy 'Local' with --cluster: jobs there have workers. "
             "Leave it out; --num_workers=1 has one."
+        )
+
+
+_OF_BUILDS = (
+    "docker_image_repository",
+    "image_base",
+    "image_include",
+    "extra_pypi_index",
+    "docker_base_url",
+    "docker_tlscert",
+    "docker_tlskey",
+    "print_dockerfile",
+)
+
+
+def _refuse_needless(config: JobConfig) -> None:
+    """An image that is there is not built."""
+    if config.image_name is None:
+        return
+    if not re.fullmatch(r"[A-Za-z0-9][^\s'\"$`\\]*", config.image_name):
+        raise InvalidValue(
+            f"Invalid image_name {config.image_name!r}: it is not a name of an image. Give for example "
+            "registry.example.com/team/models:1."
+        )
+    if needless := [name for name in _OF_BUILDS if getattr(config, name)]:
+        raise InvalidValue(
+            f"{needless[0]} and image_name are both given: nothing is built where there is an image. Give one of them."
         )

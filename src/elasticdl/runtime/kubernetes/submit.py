@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from elasticdl.errors import InvalidValue, RunError
-from elasticdl.job.config import JobConfig
+from elasticdl.errors import ElasticDLError, InvalidValue, RunError
+from elasticdl.job.config import JobConfig, options
 from elasticdl.runtime.kubernetes.checks import check_name
-from elasticdl.runtime.kubernetes.command import Task, job_task
+from elasticdl.runtime.kubernetes.command import Task, as_flag, job_task
 from elasticdl.runtime.kubernetes.manifest import JobPlan, ray_job, ray_secret
 from elasticdl.runtime.kubernetes.pod_changes import load_pod_changes
 from elasticdl.runtime.kubernetes.request import ClusterRequest
@@ -79,8 +79,9 @@ class _Submission:
 
         with connect(self.request.context, self.request.namespace) as cluster:
             cluster.check(name)
+            self._check_secrets(cluster)
             if config.dry_run:
-                image = config.image_name or f"{self._image_plan().base}"
+                image = self._known_image() or str(config.docker_image_repository)
                 cluster.create(
                     ray_job(self.request, self._plan(name, image, with_pod)), dry_run=True
                 )
@@ -92,19 +93,29 @@ class _Submission:
 
     # --- the image ---
 
-    def _image(self, name: str) -> str:
-        """The image to run in: the user's, the one that the model was trained in, or a new one."""
+    def _known_image(self) -> str | None:
+        """The user's own, or the one that the model was trained in; None where one is to be built."""
         config = self.config
         if config.image_name is not None:
             return config.image_name
-        if config.docker_image_repository is None and self.task.trained_in is not None:
+        if config.docker_image_repository is not None:
+            from elasticdl.runtime.kubernetes.image import check_repository
+
+            check_repository(config.docker_image_repository)
+            return None
+        if self.task.trained_in is not None:
             return _pullable(self.task.trained_in)
+        raise InvalidValue(
+            "Pods need an image. Give --docker_image_repository, a repository that one may be built for and pushed "
+            f"to, or --image_name with one that has ElasticDL and the model files in it.{self._hint}"
+        )
+
+    def _image(self, name: str) -> str:
+        config = self.config
+        if (known := self._known_image()) is not None:
+            return known
         plan = self._image_plan()
-        if config.docker_image_repository is None:
-            raise InvalidValue(
-                "Pods need an image. Give --docker_image_repository, a repository that one may be built for and pushed "
-                f"to, or --image_name with one that has ElasticDL and the model files in it.{self._hint}"
-            )
+        assert config.docker_image_repository is not None
         from elasticdl.runtime.kubernetes.image import DockerEngine, build_and_push
 
         engine = DockerEngine(
@@ -145,7 +156,9 @@ class _Submission:
             image=image,
             ray_version=_ray_version() if self.config.image_name is None else None,
             output=self.task.output,
+            flags=_flags(self.config),
             secrets=self.task.secrets,
+            secret_name=f"{name}-{secrets.token_hex(3)}",
             with_pod=with_pod,
         )
 
@@ -153,17 +166,34 @@ class _Submission:
         import yaml
 
         text = yaml.safe_dump(ray_job(self.request, plan), sort_keys=False, width=110)
+        steps = self._next(plan)
         if self.config.yaml == STDOUT:
+            for purpose, command in steps:
+                _say(f"To {purpose}: {command}")
             return self._result("written", text=text)
         file = Path(str(self.config.yaml)).expanduser()
         with storage_errors(str(file)):
             file.write_text(text, encoding="utf-8")
-        steps = [("submit it", f"kubectl create -f {shlex.quote(str(file))}")]
-        if plan.secrets:  # never in a file
-            given = " ".join(f"--from-literal={key}=..." for key in plan.secrets)
-            secret = f"kubectl create secret generic {plan.name} {given}"
-            steps.insert(0, ("give it its secrets first", secret))
-        return self._result("written", facts=(("manifest", str(file)),), next_steps=tuple(steps))
+        submit = ("submit it", f"kubectl create -f {shlex.quote(str(file))}")
+        return self._result(
+            "written", facts=(("manifest", str(file)),), next_steps=(*steps, submit)
+        )
+
+    def _next(self, plan: JobPlan) -> Facts:
+        """What a manifest needs beside itself: secrets are never in a file."""
+        if not plan.secrets:
+            return ()
+        given = " ".join(f"--from-literal={key}=..." for key in plan.secrets)
+        namespace = f" -n {self.request.namespace}" if self.request.namespace else ""
+        command = f"kubectl create secret generic {plan.secret_name}{namespace} {given}"
+        return (("give it its secrets first", command),)
+
+    def _check_secrets(self, cluster: Cluster) -> None:
+        if self.task.secrets and not cluster.may("create", "secrets"):
+            raise RunError(
+                f"You may not create Secrets in the namespace {cluster.namespace!r}, and the job needs one for "
+                f"{', '.join(self.task.secrets)}. Ask whoever runs the cluster for the rights in deploy/rbac.yaml."
+            )
 
     def _create(self, cluster: Cluster, plan: JobPlan) -> None:
         created = cluster.create(ray_job(self.request, plan))
@@ -179,8 +209,14 @@ class _Submission:
         secret["metadata"]["ownerReferences"] = [owner]  # it goes with the job
         try:
             cluster.create_secret(secret)
-        except BaseException:
-            cluster.delete(plan.name)
+        except BaseException as error:
+            try:
+                cluster.delete(plan.name)
+            except ElasticDLError:
+                error.add_note(
+                    f"The job {plan.name} is there and cannot start. Take it away with: kubectl delete rayjob "
+                    f"{plan.name} -n {cluster.namespace}"
+                )
             raise
 
     def _follow(self, cluster: Cluster, plan: JobPlan) -> Result:
@@ -197,15 +233,44 @@ class _Submission:
         _say(f"Ctrl-C leaves it running. Come back with: {steps[0][1]}")
         state = follow(cluster, plan.name, _say)
         if not state.succeeded:
-            raise RunError(
-                f"The job {plan.name} {state.phase}: {state.message} See more with: {steps[0][1]}"
-            )
+            more = f" See more with: {steps[0][1]}" if state.phase == "failed" else ""
+            raise RunError(f"The job {plan.name} {state.phase}: {state.message}{more}")
         if plan.output is not None:
             facts = (*facts, ("output", plan.output))
         return self._result("completed", facts=facts, seconds=time.monotonic() - began)
 
     def _result(self, status: str, **more: Any) -> Result:
         return Result(command=self.task.command, status=status, elsewhere=True, **more)
+
+
+_OF_THIS_TIME = (
+    "cluster",
+    "namespace",
+    "yaml",
+    "dry_run",
+    "detach",
+    "print_dockerfile",
+    "image_name",
+    "image_base",
+    "image_include",
+    "extra_pypi_index",
+    "docker_image_repository",
+    "docker_base_url",
+    "docker_tlscert",
+    "docker_tlskey",
+)
+"""Options for Kubernetes that another submission of the same job says anew."""
+
+
+def _flags(config: JobConfig) -> tuple[str, ...]:
+    """What was asked of the cluster, as it was."""
+    return tuple(
+        as_flag(option.name, getattr(config, option.name))
+        for option in options("train")
+        if option.name in config.given
+        and (option.kubernetes or option.name in ("num_workers", "worker_resource_request"))
+        and option.name not in _OF_THIS_TIME
+    )
 
 
 def _come_back(name: str, cluster: Cluster) -> tuple[tuple[str, str], ...]:
