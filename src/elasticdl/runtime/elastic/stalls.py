@@ -58,12 +58,12 @@ class Stalls:
     @property
     def goodput(self) -> float | None:
         """The share of the time from the first step to the last in which the training went on, for good."""
-        if not self._seconds:
+        if not self.seconds:
             return None
-        return max(0.0, 1 - (self.stall_s + self._lost_s) / self._seconds)
+        return max(0.0, 1 - (self.stall_s + self._lost_s) / self.seconds)
 
     @property
-    def _seconds(self) -> float:
+    def seconds(self) -> float:
         return max(0.0, self._ended - self._began)
 
     @property
@@ -78,7 +78,7 @@ class Stalls:
             rows.append(("...", f"{len(self.changes) - MOST} more in events.jsonl"))
         rows.append(("stalls", self._total()))
         if self.goodput is not None:
-            rows.append(("goodput", f"{self.goodput:.1%} of {self._seconds:.1f} s"))
+            rows.append(("goodput", f"{self.goodput:.1%} of {self.seconds:.1f} s"))
         return tuple(rows)
 
     def _total(self) -> str:

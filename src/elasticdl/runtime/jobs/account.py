@@ -10,7 +10,7 @@ from elasticdl.artifacts.hold import Holder
 from elasticdl.tracking import words
 from elasticdl.tracking.group_changes import GroupChanges
 
-__all__ = ["DONE", "KILLED", "RUNNING", "Account", "account_of"]
+__all__ = ["DONE", "KILLED", "RUNNING", "Account", "Sittings", "account_of"]
 
 RUNNING = "running"
 KILLED = "killed"
@@ -118,19 +118,35 @@ def account_of(
     )
 
 
-def _last_go(events: Sequence[Event]) -> list[Event]:
-    """The events since the run was begun or resumed for the last time.
+class Sittings:
+    """Told of every event in order, knows where a run was begun or resumed.
 
-    A run whose workers are all lost starts again too, but it is the same go.
+    A run whose workers are all lost starts again too, but it is the same sitting.
     """
-    go: list[Event] = []
-    is_over, lost = True, False
-    for event in events:
+
+    def __init__(self) -> None:
+        self._is_over, self._is_started, self._lost = True, False, False
+
+    def begins(self, event: Event) -> bool:
+        """Whether a sitting begins with this event."""
         kind = event["event"]
-        if is_over or (kind == "run_started" and not lost and _last(go, "run_started")):
-            go, is_over, lost = [], False, False
-        lost = kind == "worker_lost" or (lost and kind != "run_started")
-        is_over = kind == "run_ended"
+        is_start = kind == "run_started"
+        begins = self._is_over or (is_start and not self._lost and self._is_started)
+        if begins:
+            self._is_started, self._lost = False, False
+        self._is_started = self._is_started or is_start
+        self._lost = kind == "worker_lost" or (self._lost and not is_start)
+        self._is_over = kind == "run_ended"
+        return begins
+
+
+def _last_go(events: Sequence[Event]) -> list[Event]:
+    """The events since the run was begun or resumed for the last time."""
+    go: list[Event] = []
+    sittings = Sittings()
+    for event in events:
+        if sittings.begins(event):
+            go = []
         go.append(event)
     return go
 

@@ -1,0 +1,161 @@
+"""The events of a run as lines for people, with search and level. Only those that are shown are read and understood."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from elasticdl.runtime.dashboard.columns import number
+from elasticdl.runtime.dashboard.digest import Event
+from elasticdl.runtime.dashboard.readings import Reading
+from elasticdl.tracking import words
+from elasticdl.tracking.lines import EventLines
+
+__all__ = ["LEVELS", "Wanted", "event_text", "events_view", "level_of"]
+
+LEVELS = ("debug", "info", "warning", "error")
+_DEBUG = frozenset(("step", "epoch_audit", "worker_joined"))
+_WARNING = frozenset(("warning", "worker_lost", "bad_task", "master_restarted"))
+MOST = 1000
+CHUNK = 5000
+_MOMENT = 20
+"""How long the time is that begins a line."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which events to tell: the last `limit` of those that fit."""
+
+    after: int | None = None
+    before: int | None = None
+    limit: int = 200
+    search: str = ""
+    level: str = "debug"
+    kind: str = ""
+
+
+def events_view(reading: Reading, wanted: Wanted) -> dict[str, Any]:
+    """The events that fit, in order. With `after` the first of them from there on, else the last."""
+    fitting = _fitting(reading, wanted)
+    limit = min(max(wanted.limit, 1), MOST)
+    if wanted.search:
+        found = _searched(reading, fitting, wanted.search.casefold())
+        matched = len(found)
+        found = found[:limit] if wanted.after is not None else found[-limit:]
+    else:
+        matched = len(fitting)
+        chosen = fitting[:limit] if wanted.after is not None else fitting[-limit:]
+        found = _shown(reading, chosen)
+    return {
+        "events": found,
+        "total": reading.total,
+        "matched": matched,
+        "broken_lines": reading.broken,
+        "kinds": list(reading.kinds),
+    }
+
+
+def level_of(event: Event) -> str:
+    """How much an event matters."""
+    kind = event["event"]
+    if kind == "run_ended":
+        return {"failed": "error", "completed": "info", "stopped": "info"}.get(
+            str(event.get("status")), "warning"
+        )
+    return _level_of_kind(kind)
+
+
+def _level_of_kind(kind: str) -> str:
+    if kind in _WARNING:
+        return "warning"
+    return "debug" if kind in _DEBUG else "info"
+
+
+def _fitting(reading: Reading, wanted: Wanted) -> list[int]:
+    """By kind, level and place, without reading a line."""
+    least = LEVELS.index(wanted.level)
+    fits = [
+        (not wanted.kind or kind == wanted.kind)
+        and (kind == "run_ended" or LEVELS.index(_level_of_kind(kind)) >= least)
+        for kind in reading.kinds
+    ]
+    if not fits:
+        return []
+    of_kind = np.array(fits)[np.array(reading.kind_of)]
+    numbers = np.flatnonzero(of_kind)
+    if wanted.after is not None:
+        numbers = numbers[numbers > wanted.after]
+    if wanted.before is not None:
+        numbers = numbers[numbers < wanted.before]
+    found: list[int] = numbers.tolist()
+    return [n for n in found if least == 0 or _end_fits(reading, n, least)]
+
+
+def _end_fits(reading: Reading, number: int, least: int) -> bool:
+    """A run's end matters as much as it is bad: that is in the line."""
+    if reading.kinds[reading.kind_of[number]] != "run_ended":
+        return True
+    events = _parsed(reading, [number])
+    return bool(events) and LEVELS.index(level_of(events[0][1])) >= least
+
+
+def _searched(reading: Reading, numbers: Sequence[int], needle: str) -> list[dict[str, Any]]:
+    found = []
+    for begin in range(0, len(numbers), CHUNK):
+        for one in _shown(reading, numbers[begin : begin + CHUNK]):
+            values = " ".join(str(value) for value in one["fields"].values())
+            if needle in f"{one['event']} {one['text']} {values}".casefold():
+                found.append(one)
+    return found
+
+
+def _shown(reading: Reading, numbers: Sequence[int]) -> list[dict[str, Any]]:
+    return [
+        {
+            "number": n,
+            "time": number(event, "time"),
+            "event": event["event"],
+            "level": level_of(event),
+            "text": event_text(reading, n, event),
+            "fields": {k: v for k, v in event.items() if k not in ("time", "event")},
+        }
+        for n, event in _parsed(reading, numbers)
+    ]
+
+
+def _parsed(reading: Reading, numbers: Sequence[int]) -> list[tuple[int, dict[str, Any]]]:
+    found = []
+    for n, line in zip(numbers, reading.lines(list(numbers)), strict=True):
+        try:
+            event = json.loads(line, parse_constant=lambda _: None)
+        except (ValueError, RecursionError):  # the file was replaced a moment ago
+            continue
+        if isinstance(event, dict) and isinstance(event.get("event"), str):
+            found.append((n, event))
+    return found
+
+
+def event_text(reading: Reading, number: int, event: Event) -> str:
+    """An event in words, the same as in `elasticdl jobs logs`; where that says nothing, its fields."""
+    change = reading.digest.changes.get(number)
+    if change is not None:
+        return words.changed(change)
+    lines = EventLines()
+    epochs = [e for at, e in reading.digest.epochs_from if at <= number]
+    if epochs:
+        lines.line({"event": "run_started", "num_epochs": epochs[-1]})
+    line = lines.line(event)
+    return line[_MOMENT:] if line else _plain(event)
+
+
+def _plain(event: Event) -> str:
+    kind, worker = event["event"], event.get("worker")
+    if kind in ("worker_joined", "worker_left"):
+        why = f": {event['reason']}" if "reason" in event else ""
+        return f"{worker} {kind.removeprefix('worker_')}{why}"
+    fields = (f"{k} {v}" for k, v in event.items() if k not in ("time", "event"))
+    return "  ".join((kind.replace("_", " "), *fields))

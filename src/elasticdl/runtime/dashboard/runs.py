@@ -1,0 +1,256 @@
+"""The runs below some directories, looked at again when somebody asks, and only as often as it is cheap."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import yaml
+from upath import UPath
+
+from elasticdl.artifacts.hold import Holder, holder_of
+from elasticdl.errors import ElasticDLError, NotFound
+from elasticdl.runtime.dashboard.digest import Digest
+from elasticdl.runtime.dashboard.files import Entry, entries, read_bytes
+from elasticdl.runtime.dashboard.readings import Reading
+from elasticdl.runtime.jobs.account import Account, account_of
+from elasticdl.runtime.jobs.find import CONFIG
+from elasticdl.storage import is_local, place
+
+__all__ = ["UNREADABLE", "Run", "Runs"]
+
+JOB, EVENTS, LOCK = "job.json", "events.jsonl", ".lock"
+UNREADABLE = "unreadable"
+NESTED = ("runs", "elasticdl_runs")
+"""Directories that hold runs by their name: they are looked into when their parent is given."""
+LOCAL_S, REMOTE_S = 0.25, 3.0
+"""How long what was seen is new enough."""
+SHARE = 20
+"""To look takes at most a twentieth of the time."""
+LARGEST_CONFIG = 4 << 20
+
+Clock = Callable[[], float]
+
+
+class Run:
+    """One run directory, as far as it was read.
+
+    Attributes:
+      id: an opaque name for addresses.
+      job: its job.json, or of an experiment its config.yaml.
+      account: what became of it so far.
+      found: what is in the directory.
+      problems: what could not be read or understood, in words.
+      version: changes when something has changed.
+    """
+
+    def __init__(self, path: UPath, root: UPath, clock: Clock = time.monotonic) -> None:
+        self.path, self.root = path, root
+        self.address = address_of(path)
+        self.id = hashlib.sha256(self.address.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        self.name = str(path.name) or self.address
+        self.lock = threading.RLock()
+        self.reading = Reading(path / EVENTS, root)
+        self.job: Mapping[str, Any] = {}
+        self.found: dict[str, Entry] = {}
+        self.problems: list[str] = []
+        self.account = Account(self.name, self.address)
+        self.version = ""
+        self._job_mark = ""
+        self._seen = Seen(REMOTE_S if not is_local(path) else LOCAL_S, clock)
+
+    @property
+    def digest(self) -> Digest:
+        return self.reading.digest
+
+    @property
+    def is_experiment(self) -> bool:
+        return CONFIG in self.found
+
+    @property
+    def is_live(self) -> bool:
+        return self.account.process is not None
+
+    @property
+    def is_there(self) -> bool:
+        """Whether it is a run's directory, now."""
+        return bool(self.problems) or JOB in self.found or EVENTS in self.found
+
+    def refresh(self) -> None:
+        """Look again, unless it was just done; read what is new. Never raises: what fails is one of its problems."""
+        with self.lock:
+            if self._seen.is_fresh():
+                return
+            with self._seen.looking():
+                try:
+                    self._look()
+                except ElasticDLError as error:
+                    self._fail(str(error))
+
+    def _look(self) -> None:
+        self.found = entries(self.path, self.root)
+        holder = holder_of(self.path) if LOCK in self.found else None
+        problems: list[str] = []
+        marks = [self._read_job(problems), str(holder)]
+        self.reading.update(self.found.get(EVENTS))
+        if self.reading.broken:
+            lines = "1 line" if self.reading.broken == 1 else f"{self.reading.broken} lines"
+            problems.append(f"{lines} of events.jsonl cannot be understood and were left out.")
+        marks += [self.reading.mark, *problems]
+        version = _digest_of(marks)
+        if version != self.version:
+            self.account = self._account(holder)
+            self.version, self.problems = version, problems
+
+    def _account(self, holder: Holder | None) -> Account:
+        return account_of(
+            self.name,
+            self.address,
+            self.job,
+            self.digest.account_events,
+            holder,
+            is_experiment=self.is_experiment,
+        )
+
+    def _fail(self, message: str) -> None:
+        self.problems = [message]
+        self.account = Account(self.name, self.address, status=UNREADABLE, message=message)
+        self.version = _digest_of([message])
+
+    def _read_job(self, problems: list[str]) -> str:
+        name = JOB if JOB in self.found else CONFIG
+        entry = self.found.get(name)
+        mark = "" if entry is None else entry.mark
+        if mark != self._job_mark:
+            self.job = {}
+            self.job = self._parsed(name)
+            self._job_mark = mark
+        if entry is not None and not self.job:
+            problems.append(f"{name} cannot be understood: the configuration is not known.")
+        return mark
+
+    def _parsed(self, name: str) -> Mapping[str, Any]:
+        data = read_bytes(self.path / name, self.root, 0, LARGEST_CONFIG)
+        with contextlib.suppress(ValueError, RecursionError, yaml.YAMLError):
+            found = json.loads(data) if name == JOB else yaml.safe_load(data)
+            if isinstance(found, dict):
+                return found
+        return {}
+
+
+class Runs:
+    """The runs in these directories; each may be a run too.
+
+    Args:
+      directories: local or at any fsspec address. One that is not there may come later.
+    """
+
+    def __init__(self, directories: Sequence[str], clock: Clock = time.monotonic) -> None:
+        self.roots = [UPath(address_of(place(one))) for one in directories]
+        self.problems: list[dict[str, str]] = []
+        self._runs: dict[str, Run] = {}
+        self._by_place: dict[str, Run] = {}
+        self._lock = threading.Lock()
+        self._clock = clock
+        is_slow = any(not is_local(root) for root in self.roots)
+        self._seen = Seen(REMOTE_S if is_slow else LOCAL_S, clock)
+
+    def all(self) -> list[Run]:
+        """All runs, the newest first."""
+        with self._lock:
+            if not self._seen.is_fresh():
+                with self._seen.looking():
+                    self._find()
+                    for run in self._runs.values():
+                        run.refresh()
+            runs = [run for run in self._runs.values() if run.is_there]
+        return sorted(runs, key=lambda run: (run.account.started or 0.0, run.name), reverse=True)
+
+    def get(self, id: str) -> Run:
+        """One run, as it is now.
+
+        Raises:
+          NotFound: there is none, or no longer.
+        """
+        run = self._runs.get(id)
+        if run is None:
+            self.all()
+            run = self._runs.get(id)
+        if run is not None:
+            run.refresh()
+        if run is None or not run.is_there:
+            raise NotFound(f"There is no run {id!r}, or no longer. Look at the list of runs.")
+        return run
+
+    def _find(self) -> None:
+        self.problems = []
+        found: dict[str, Run] = {}
+        by_place: dict[str, Run] = {}
+        for root in self.roots:
+            try:
+                places = _run_places(root)
+            except ElasticDLError as error:
+                self.problems.append({"where": str(root), "message": str(error)})
+                continue
+            if places is None:
+                message = f"There is no directory {root}."
+                self.problems.append({"where": str(root), "message": message})
+            for path in places or ():
+                known = self._by_place.get(str(path)) or Run(path, root, self._clock)
+                by_place[str(path)] = found[known.id] = known
+        self._runs, self._by_place = found, by_place
+
+
+class Seen:
+    """When something was looked at, and whether that is new enough."""
+
+    def __init__(self, least_s: float, clock: Clock) -> None:
+        self._least_s, self._clock = least_s, clock
+        self._until = float("-inf")
+
+    def is_fresh(self) -> bool:
+        return self._clock() < self._until
+
+    @contextlib.contextmanager
+    def looking(self) -> Iterator[None]:
+        begun = self._clock()
+        yield
+        ended = self._clock()
+        self._until = ended + max(self._least_s, SHARE * (ended - begun))
+
+
+def address_of(path: UPath) -> str:
+    """The whole address, the same for one directory however it was named."""
+    return os.path.realpath(str(path)) if is_local(path) else str(path).rstrip("/")
+
+
+def _run_places(root: UPath) -> list[UPath] | None:
+    """The root if it is a run, else the directories below it that may be; None when it is not there."""
+    found = entries(root, root)
+    if JOB in found or EVENTS in found:
+        return [root]
+    if not found and not _exists(root):
+        return None
+    below = [name for name, one in found.items() if one.is_directory and not name.startswith(".")]
+    places = [root / name for name in below if name not in NESTED]
+    for name in (name for name in below if name in NESTED):
+        with contextlib.suppress(ElasticDLError):
+            inner = entries(root / name, root)
+            places += [root / name / one for one, about in inner.items() if about.is_directory]
+    return places
+
+
+def _exists(root: UPath) -> bool:
+    with contextlib.suppress(Exception):
+        return bool(root.exists())
+    return True
+
+
+def _digest_of(parts: Sequence[str]) -> str:
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "replace")).hexdigest()[:16]

@@ -1,0 +1,194 @@
+"""The server beside a training, in a thread of its own, or in the foreground for `elasticdl dashboard`.
+
+The address is known at once; FastAPI is loaded in the thread, so that nobody waits for it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import importlib.util
+import os
+import platform
+import secrets
+import socket
+import threading
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import quote
+
+from elasticdl.errors import InvalidValue, MissingPackage, RunError, UserError, reason
+from elasticdl.runtime.dashboard.safety import is_loopback
+
+__all__ = ["PORT", "TOKEN", "Dashboard", "is_installed", "start", "try_start"]
+
+PORT = 8280
+"""Taken when it is free."""
+TOKEN = "ELASTICDL_DASHBOARD_TOKEN"
+SHORTEST_TOKEN = 16
+PACKAGES = ("fastapi", "uvicorn", "prometheus_client")
+STOP_S = 5.0
+
+
+class Dashboard:
+    """A server that runs.
+
+    Attributes:
+      url: to open in a browser; with the token, where one is asked for.
+    """
+
+    def __init__(
+        self, url: str, listening: socket.socket, directories: Sequence[str], token: str | None
+    ) -> None:
+        self.url = url
+        self._socket = listening
+        self._directories, self._token = list(directories), token
+        self._ended = threading.Event()
+        self._failure: BaseException | None = None
+        self._server: Any = None
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name="dashboard", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End it. It may be ended twice."""
+        with self._lock:
+            self._ended.set()
+            server = self._server
+        if server is not None:
+            server.stop()
+        self._thread.join(STOP_S)
+        self._socket.close()
+
+    def wait(self) -> None:
+        """Until it ends, for whoever has nothing else to do.
+
+        Raises:
+          RunError: it could not go on.
+        """
+        while self._thread.is_alive():
+            self._thread.join(0.5)  # in between Ctrl-C is heard
+        if self._failure is not None:
+            raise RunError(f"The dashboard has ended: {reason(self._failure)}.") from self._failure
+
+    def __enter__(self) -> Dashboard:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
+
+    def _run(self) -> None:
+        try:
+            from elasticdl.runtime.dashboard.app import make_app
+            from elasticdl.runtime.dashboard.server import Server
+
+            server = Server(make_app(self._directories, token=self._token))
+            with self._lock:
+                if self._ended.is_set():
+                    return
+                self._server = server
+            server.run_on(self._socket)
+        except BaseException as error:  # nothing of this may reach the training
+            self._failure = error
+        finally:
+            with contextlib.suppress(OSError):
+                self._socket.close()
+
+
+def start(
+    directories: Sequence[str], *, host: str = "127.0.0.1", port: int = 0, token: str | None = None
+) -> Dashboard:
+    """Serve the runs in these directories until it is stopped.
+
+    Args:
+      port: 0 takes 8280, or a free one if that is taken.
+      token: who looks must know it. Needed, and made if it is not given, where others can reach the host;
+        also taken from the environment, ELASTICDL_DASHBOARD_TOKEN.
+
+    Raises:
+      MissingPackage: the packages of elasticdl[dashboard] are not installed.
+      InvalidValue: the host or the port cannot be had, or the token is too short.
+
+    Example:
+      >>> with start(["runs"]) as dashboard:  # doctest: +SKIP
+      ...     print(dashboard.url)
+    """
+    if not is_installed():
+        raise MissingPackage(
+            "The dashboard needs packages that are not installed. Install them with: "
+            "pip install 'elasticdl[dashboard]'"
+        )
+    token = _token(host, token)
+    listening = _listening(host, port)
+    return Dashboard(_url(host, listening, token), listening, directories, token)
+
+
+def try_start(
+    directories: Sequence[str], *, host: str = "127.0.0.1", port: int = 0, token: str | None = None
+) -> tuple[Dashboard | None, str | None]:
+    """The same beside a training, which does not fail for it: the dashboard, or None and why not."""
+    try:
+        return start(directories, host=host, port=port, token=token), None
+    except UserError as error:
+        return None, str(error)
+    except Exception as error:
+        return None, f"There is no dashboard: {reason(error)}."
+
+
+def is_installed() -> bool:
+    """Whether the packages are there; none of them is loaded."""
+    return all(importlib.util.find_spec(name) is not None for name in PACKAGES)
+
+
+def _token(host: str, given: str | None) -> str | None:
+    token = given or os.environ.get(TOKEN) or None
+    if token is None:
+        return None if is_loopback(host) else secrets.token_urlsafe(24)
+    if (
+        len(token) < SHORTEST_TOKEN
+        or not token.isascii()
+        or not token.isprintable()
+        or set(token) & set(' ";,\\')
+    ):
+        raise InvalidValue(
+            f"The dashboard's token has {len(token)} characters or unusual ones. Give at least {SHORTEST_TOKEN} "
+            f"letters and digits in {TOKEN}, or none: then one is made."
+        )
+    return token
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    for attempt in [port] if port else [PORT, 0]:
+        try:
+            return _bound(host, attempt)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE or port:
+                raise InvalidValue(
+                    f"The dashboard cannot listen on {host}:{port or PORT}: {reason(error)}. Give another host "
+                    "or port."
+                ) from error
+    raise AssertionError("a free port was asked for")
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    name = host.strip("[]")
+    family, kind, protocol, _, address = socket.getaddrinfo(
+        name, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    listening = socket.socket(family, kind, protocol)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+        listening.listen(128)  # who comes before the server is loaded waits for it
+    except OSError:
+        listening.close()
+        raise
+    listening.setblocking(False)
+    return listening
+
+
+def _url(host: str, listening: socket.socket, token: str | None) -> str:
+    port = listening.getsockname()[1]
+    name = platform.node() if host in ("0.0.0.0", "::", "") else host.strip("[]")
+    name = f"[{name}]" if ":" in name else name
+    return f"http://{name}:{port}/" + (f"?token={quote(token)}" if token else "")
