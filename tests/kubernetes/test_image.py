@@ -97,6 +97,15 @@ def test_credentials_of_an_index_are_refused_and_not_repeated() -> None:
     assert "tiger" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    "index", ["scott:tiger@pypi.example.com", "https://scott:ti/tiger@pypi.example.com/simple"]
+)
+def test_credentials_are_not_repeated_however_the_address_is_written(index: str) -> None:
+    with pytest.raises(InvalidValue, match="it has credentials") as error:
+        ImagePlan(base="b", zoo=None, extra_index=index)
+    assert "tiger" not in str(error.value) and "pypi.example.com" in str(error.value)
+
+
 @pytest.mark.parametrize("index", ["pypi.example.com", "file:///opt", "https://a b", ""])
 def test_an_index_that_is_no_address_is_refused(index: str) -> None:
     with pytest.raises(InvalidValue, match="give an address such as"):
@@ -128,6 +137,21 @@ def test_names_that_are_no_repository_are_refused(name: str) -> None:
         check_repository(name)
 
 
+@pytest.mark.parametrize("after", ["", ":1", "@sha256:00"])
+def test_a_password_in_the_name_of_an_image_is_refused_and_not_repeated(after: str) -> None:
+    name = f"scott:tiger@gcr.io/x{after}"
+    with pytest.raises(InvalidValue, match=r"'\.\.\.@gcr.io/x.*docker login") as error:
+        check_repository(name)
+    with pytest.raises(InvalidValue, match="Invalid image_base") as of_base:
+        ImagePlan(base=name, zoo=None)
+    assert "tiger" not in f"{error.value} {of_base.value}"
+
+
+def test_a_base_may_be_named_by_its_digest() -> None:
+    base = f"localhost:5000/a/b:1@sha256:{'0' * 64}"
+    assert ImagePlan(base=base, zoo=None).base == base
+
+
 @pytest.mark.parametrize(
     ("repository", "registry"),
     [
@@ -146,6 +170,46 @@ def test_a_key_is_left_out_whatever_its_name(tmp_path: Path) -> None:
     write(tmp_path, "account.json", content='{"private_key": "-----BEGIN PRIVATE KEY-----"}')
     found = files_of_zoo(tmp_path)
     assert (found.taken, found.left_out) == (["model.py", "words.txt"], ["account.json"])
+
+
+def test_environments_and_tokens_are_left_out_but_not_tokenizers_and_source(tmp_path: Path) -> None:
+    secrets = ["HF_TOKEN", "api-token.json", "db_password.txt", "prod.env", "token.txt"]
+    needed = ["tokenizer.json", "tokens.txt", "tokens/special_tokens_map.json", "token.py"]
+    found = files_of_zoo(write(tmp_path, *secrets, *needed))
+    assert (found.taken, found.left_out) == (sorted(needed), secrets)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "--extra-index-url https://scott:tiger@pypi.example.com/simple",
+        "words @ git+https://tiger@pypi.example.com/words.git@v1",
+        "# -i http://scott:tiger@pypi.example.com",
+    ],
+)
+@pytest.mark.parametrize("file", ["requirements.txt", "requirements/dev.txt", "more/base.txt"])
+def test_a_password_in_a_file_for_pip_is_refused_and_not_repeated(
+    tmp_path: Path, file: str, line: str
+) -> None:
+    write(tmp_path, "requirements.txt", content="numpy\n-r more/base.txt  # ours\n")
+    write(tmp_path, file, content=f"numpy\n{line}\n")
+    with pytest.raises(InvalidValue, match=f"{file} .* line 2 .*@pypi.example.com") as error:
+        files_of_zoo(tmp_path)
+    assert "tiger" not in str(error.value)
+    assert file in files_of_zoo(tmp_path, [file]).taken  # who asks for it has it
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "--index-url https://scott:${PASSWORD}@pypi.example.com/simple",
+        "words @ git+ssh://git@github.com/me/words.git@v1",
+        "words @ https://example.com/words@1.zip",
+    ],
+)
+def test_addresses_without_a_password_are_taken(tmp_path: Path, line: str) -> None:
+    write(tmp_path, "requirements.txt", content=f"{line}\n")
+    assert files_of_zoo(tmp_path).taken == ["requirements.txt"]
 
 
 def test_patterns_take_what_they_name_and_nothing_beside_it(tmp_path: Path) -> None:

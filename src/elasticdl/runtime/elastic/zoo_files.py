@@ -53,11 +53,25 @@ SECRETS = (
     "id_ed25519*",
     "*credential*",
     "*secret*",
+    "*password*",
+    "*passwd*",
+    "*.env",
+    "*.env.*",
+    "*token",
+    "*token.*",
+    "*api_key*",
+    "*api-key*",
+    "*apikey*",
+    "*netrc",
+    "*.keystore",
     "*kubeconfig*",
     "*service-account*",
     "*service_account*",
 )
-"""Names of files that no worker needs and nobody wants on another machine; source files may be called so."""
+"""Names of files that no worker needs and nobody wants on another machine; source files may be called so.
+
+A token is one at the end of a name: models need their `tokenizer.json` and `tokens.txt`.
+"""
 
 PRIVATE_KEY = b"PRIVATE KEY-----"
 """A file with this in it is a secret whatever its name: a key, or the JSON file of a cloud's account."""

@@ -14,6 +14,7 @@ from typing import IO
 from elasticdl.contract.snapshot import REQUIREMENTS
 from elasticdl.errors import InvalidValue, NotFound
 from elasticdl.runtime.elastic.zoo_files import ZooFiles, sort_zoo_files
+from elasticdl.runtime.kubernetes.logins import check_logins
 from elasticdl.storage import storage_errors
 
 __all__ = ["IGNORE_FILE", "OWN", "ZOO", "files_of_zoo", "left_out_line", "pack"]
@@ -29,7 +30,7 @@ def files_of_zoo(zoo: Path, include: Sequence[str] = ()) -> ZooFiles:
 
     Raises:
       NotFound: there is no such directory.
-      InvalidValue: that is too much to be a zoo, or a pattern names nothing.
+      InvalidValue: that is too much to be a zoo, a pattern names nothing, or a file for pip has credentials.
     """
     if not zoo.is_dir():
         raise NotFound(
@@ -44,9 +45,11 @@ def files_of_zoo(zoo: Path, include: Sequence[str] = ()) -> ZooFiles:
                     "Give the name, or the path below the zoo, of a file: *.bin or words/*.txt."
                 )
         ignored = _ignored(zoo)
-    kept = {*found.asked, REQUIREMENTS}
+        kept = {*found.asked, REQUIREMENTS}
+        taken = [name for name in found.taken if name in kept or not ignored(name)]
+        check_logins(zoo, [name for name in taken if name not in found.asked])
     return ZooFiles(
-        [name for name in found.taken if name in kept or not ignored(name)],
+        taken,
         [name for name in found.left_out if not ignored(name)],
         found.asked,
     )

@@ -12,7 +12,6 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from elasticdl.contract.snapshot import REQUIREMENTS
 from elasticdl.errors import InvalidValue, NotFound
@@ -24,6 +23,7 @@ from elasticdl.runtime.kubernetes.build_context import (
     pack,
 )
 from elasticdl.runtime.kubernetes.docker_engine import DockerEngine, build, connected, push
+from elasticdl.runtime.kubernetes.logins import without_login
 from elasticdl.runtime.kubernetes.own_wheel import own_wheel, own_wheel_name
 from elasticdl.runtime.kubernetes.pins import pins
 
@@ -47,6 +47,8 @@ _WGET = (
 
 _PART = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _REPOSITORY = re.compile(rf"(?:[A-Za-z0-9][A-Za-z0-9.-]*(?::\d+)?/)?{_PART}(?:/{_PART})*")
+_INDEX = re.compile(r"https?://[^\s/?#:][^\s]*")
+_IMAGE = re.compile(r"(?!-)[^\s@]+(?:@\w+:[0-9a-f]+)?")
 _OF_THE_ZOO = re.compile(
     r"\s*(?:-[rcef]\b|--(?:requirement|constraint|editable|find-links)\b|\.|file:|[^#]*@\s*file:)"
 )
@@ -70,9 +72,10 @@ class ImagePlan:
     include: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if not self.base or re.search(r"\s", self.base) or self.base.startswith("-"):
+        if not _IMAGE.fullmatch(self.base):
             raise InvalidValue(
-                f"Invalid image_base {self.base!r}: give the name of an image, such as {default_base()}."
+                f"Invalid image_base {without_login(self.base)!r}: give the name of an image, such as "
+                f"{default_base()}."
             )
         if self.extra_index is not None:
             _check_index(self.extra_index)
@@ -88,21 +91,26 @@ def default_base() -> str:
 
 
 def _check_index(address: str) -> None:
-    parts = urlsplit(address)
-    if "@" in parts.netloc:
+    shown = without_login(address)
+    if "@" in address:
         raise InvalidValue(
-            f"Invalid extra_pypi_index {parts.scheme}://...@{parts.hostname}: it has credentials, which everybody who "
-            "gets the image could read. Give --image_base an image whose pip knows the index, or --image_name one that "
-            "is built already."
+            f"Invalid extra_pypi_index {shown}: it has credentials, which everybody who gets the image could read. "
+            "Give --image_base an image whose pip knows the index, or --image_name one that is built already."
         )
-    if parts.scheme not in ("http", "https") or not parts.hostname or re.search(r"\s", address):
+    if not _INDEX.fullmatch(address):
         raise InvalidValue(
-            f"Invalid extra_pypi_index {address!r}: give an address such as https://pypi.example.com/simple."
+            f"Invalid extra_pypi_index {shown!r}: give an address such as https://pypi.example.com/simple."
         )
 
 
 def check_repository(repository: str) -> None:
     """Raise `InvalidValue` unless images can be pushed under that name."""
+    name = repository.partition("@sha256:")[0]
+    if "@" in name:
+        raise InvalidValue(
+            f"Invalid docker_image_repository {without_login(name)!r}: it has credentials, and everybody who may "
+            "look at the job reads its image's name. Leave them out, and log in with docker login."
+        )
     if not _REPOSITORY.fullmatch(repository):
         raise InvalidValue(
             f"Invalid docker_image_repository {repository!r}: give a registry and a name in lower case without a tag, "
