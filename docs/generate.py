@@ -53,6 +53,11 @@ def page() -> str:
     parts += [
         _plain(["run"]),
         _plain(["scale"]),
+        _plain(["dashboard"]),
+        _plain(["status"]),
+        _plain(["top"]),
+        _plain(["compare"]),
+        _plain(["plot"]),
         _plain(["jobs", "list"]),
         _plain(["jobs", "status"]),
         _plain(["jobs", "logs"]),

@@ -6,8 +6,8 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterator
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlsplit
 
 import click
 
@@ -18,22 +18,16 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-__all__ = ["HELP", "VARIABLE", "has_dashboard", "no_dashboard", "page"]
+__all__ = ["HELP", "VARIABLE", "no_dashboard", "page"]
 
 VARIABLE = "ELASTICDL_DASHBOARD"
 """0 in the environment turns the page off, as --no_dashboard does."""
 HELP = "Serve no page that shows how far it is."
-NEEDED = ("fastapi", "uvicorn", "prometheus_client")
 
 
 def no_dashboard(command: F) -> F:
     """The option --no_dashboard."""
     return click.option("--no_dashboard", is_flag=True, help=HELP)(command)
-
-
-def has_dashboard() -> bool:
-    """Whether what serves it is installed."""
-    return all(find_spec(name) is not None for name in NEEDED)
 
 
 @contextlib.contextmanager
@@ -52,29 +46,40 @@ def _is_wanted(log_level: str) -> bool:
     """Who asks for silence gets it. Nobody could open the page of a pod."""
     from elasticdl.artifacts.message import IMAGE_VARIABLE
 
-    is_off = os.environ.get(VARIABLE) == "0" or IMAGE_VARIABLE in os.environ
-    return not is_off and log_level in ("DEBUG", "INFO") and has_dashboard()
+    if os.environ.get(VARIABLE) == "0" or IMAGE_VARIABLE in os.environ:
+        return False
+    from elasticdl.runtime.dashboard.serve import is_installed
+
+    return log_level in ("DEBUG", "INFO") and is_installed()
 
 
 class _Page:
-    """Served from the first run on."""
+    """Served from the first run on; each later one comes to the others, at the same address."""
 
     def __init__(self) -> None:
+        self._directories: list[str] = []
         self._dashboard: Dashboard | None = None
 
     def show(self, directory: UPath) -> None:
         try:
-            from elasticdl.runtime.dashboard.serve import start
-
-            if self._dashboard is None:
-                self._dashboard = start([str(directory)])
-            else:
-                self._dashboard.add(str(directory))
-            url = self._dashboard.url_of(str(directory))
+            url = self._served(directory)
         except Exception as error:  # whatever it is: the run goes on without a page
-            print(f"Note: there is no dashboard: {error}", file=sys.stderr, flush=True)
+            print(f"Note: there is no dashboard. {error}", file=sys.stderr, flush=True)
             return
         print(f"Dashboard: {url}", file=sys.stderr, flush=True)
+
+    def _served(self, directory: UPath) -> str:
+        from elasticdl.runtime.dashboard.runs import Run, address_of
+        from elasticdl.runtime.dashboard.serve import start
+
+        address = address_of(directory)
+        if self._dashboard is None or address not in self._directories:
+            self._directories.append(address)
+            port = 0 if self._dashboard is None else urlsplit(self._dashboard.url).port or 0
+            self.close()
+            self._dashboard = start(self._directories, port=port)
+        main, _, token = self._dashboard.url.partition("?")
+        return f"{main}run/{Run(directory, directory).id}{token and f'?{token}'}"
 
     def close(self) -> None:
         if self._dashboard is not None:
