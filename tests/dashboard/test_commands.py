@@ -149,6 +149,22 @@ def test_top_prints_the_running_runs_once_where_there_is_no_terminal(
     assert len(capsys.readouterr().out.splitlines()) == 4
 
 
+def test_top_knows_how_far_a_prediction_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    began = {"time": NOW, "event": "run_started", "command": "predict", "records": 400}
+    told = {"time": NOW + 10, "event": "prediction_progress", "records": 100, "total": 400}
+    run = write(tmp_path / "runs" / "predict", [began, told], command="predict")
+    hold = Hold(UPath(run))
+    hold.take()
+    try:
+        assert main(["top"]) == 0
+        line = capsys.readouterr().out.splitlines()[1]
+        assert line.startswith("predict ") and " 25% " in line and line.endswith("30 s")
+    finally:
+        hold.release()
+
+
 def test_top_says_when_nothing_runs(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["top"]) == 0
     assert capsys.readouterr().out == "Nothing runs in elasticdl_runs and runs.\n"
@@ -329,6 +345,13 @@ def test_a_prediction_has_a_directory_while_somebody_looks(trained: Path, points
     last = looker.events()[-1]
     assert (last["event"], last["records"], last["total"]) == ("prediction_progress", 400, 400)
     assert not looker.directories[0].parent.exists()
+
+
+def test_who_shows_only_what_lasts_is_not_told_of_evaluations(trained: Path, points: Any) -> None:
+    looker = Looker()
+    with showing(looker.show, only_lasting=True):
+        elasticdl.evaluate(trained_model=str(trained), data=points, loss="mse", log_level="ERROR")
+    assert looker.directories == []
 
 
 def test_nothing_is_left_or_made_where_nobody_looks(

@@ -31,14 +31,18 @@ def no_dashboard(command: F) -> F:
 
 
 @contextlib.contextmanager
-def page(log_level: str, *, is_off: bool) -> Iterator[None]:
-    """Inside, each run that begins has a page, and a line says where; both end here."""
+def page(log_level: str, *, is_off: bool, only_lasting: bool = False) -> Iterator[None]:
+    """Inside, each run that begins has a page, and a line says where; both end here.
+
+    Args:
+      only_lasting: leave out evaluations and predictions, whose directories do not stay.
+    """
     if is_off or not _is_wanted(log_level):
         yield
         return
     from elasticdl.runtime.showing import showing
 
-    with contextlib.closing(_Page()) as one, showing(one.show):
+    with contextlib.closing(_Page()) as one, showing(one.show, only_lasting=only_lasting):
         yield
 
 

@@ -145,7 +145,7 @@ def sql(context: click.Context, /, **options: Any) -> int | None:
         train_defaults=_train_defaults(job, options["ray_address"]),
         spool=options["spool"],
     )
-    with page(level, is_off=options["no_dashboard"]):
+    with page(level, is_off=options["no_dashboard"], only_lasting=True):
         if text is None:
             return start_prompt(settings, presentation)
         run(text, settings)

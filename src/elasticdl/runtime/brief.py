@@ -45,7 +45,7 @@ def _written(config: JobConfig, stack: contextlib.ExitStack) -> list[EventSink]:
         sink = _Progress(Path(str(directory.events)))
     except OSError:  # no room for a page is no reason to do nothing else
         return []
-    show(directory.path)
+    show(directory.path, is_lasting=False)
     return [sink]
 
 

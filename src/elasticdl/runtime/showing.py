@@ -15,25 +15,26 @@ __all__ = ["Show", "is_shown", "show", "showing"]
 Show = Callable[[UPath], None]
 """Is told the run directory. It never raises."""
 
-_shows: list[Show] = []
+_shows: list[tuple[Show, bool]] = []
 
 
 @contextmanager
-def showing(show: Show) -> Iterator[None]:
-    """Inside, the runs of this process are shown."""
-    _shows.append(show)
+def showing(show: Show, *, only_lasting: bool = False) -> Iterator[None]:
+    """Inside, the runs of this process are shown; or only those whose directory stays."""
+    _shows.append((show, only_lasting))
     try:
         yield
     finally:
-        _shows.remove(show)
+        _shows.pop()
 
 
 def is_shown() -> bool:
-    """Whether somebody looks at what this process runs."""
-    return bool(_shows)
+    """Whether somebody looks also at runs whose directory does not stay."""
+    return any(not only_lasting for _, only_lasting in _shows)
 
 
-def show(directory: UPath) -> None:
+def show(directory: UPath, *, is_lasting: bool = True) -> None:
     """A run begins in this directory."""
-    for one in _shows:
-        one(directory)
+    for one, only_lasting in _shows:
+        if is_lasting or not only_lasting:
+            one(directory)

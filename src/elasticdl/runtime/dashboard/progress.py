@@ -33,6 +33,8 @@ def progress(account: Account, job: Mapping[str, Any], digest: Digest) -> Progre
     """How far it is. What is not known is None."""
     if account.status in DONE:
         return Progress(account.step, 1.0)
+    if (done := _of_records(digest)) is not None:
+        return Progress(None, done, _left(digest, done) if account.status == RUNNING else None)
     total, fraction = _total_steps(job, digest), None
     step = account.step or 0
     if total:
@@ -42,6 +44,22 @@ def progress(account: Account, job: Mapping[str, Any], digest: Digest) -> Progre
         fraction = min(1.0, (account.epoch - 1 + _of_epoch(digest)) / account.num_epochs)
     is_running = account.status == RUNNING
     return Progress(total, fraction, _eta(digest, total, step) if is_running else None)
+
+
+def _of_records(digest: Digest) -> float | None:
+    """How many of its records an evaluation or a prediction has done; only those write that down."""
+    kinds = ("evaluation_progress", "prediction_progress")
+    told = [event for event in digest.account_events if event["event"] in kinds]
+    done, total = (
+        (number(told[-1], name) for name in ("records", "total")) if told else (None, None)
+    )
+    return None if done is None or not total else min(1.0, max(0.0, done / total))
+
+
+def _left(digest: Digest, done: float) -> float | None:
+    if digest.sitting_began is None or digest.last_time is None or not done:
+        return None
+    return round((digest.last_time - digest.sitting_began[0]) * (1 - done) / done, 1)
 
 
 def _total_steps(job: Mapping[str, Any], digest: Digest) -> int | None:
