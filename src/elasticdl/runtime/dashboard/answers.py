@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -38,7 +39,23 @@ class Answers:
 
 def to_json(data: Any) -> bytes:
     """Plain ASCII: a file's name may have bytes that are no text in any encoding."""
+    try:
+        return _dumped(data)
+    except ValueError:  # rare enough to be looked for only then
+        return _dumped(_finite(data))
+
+
+def _dumped(data: Any) -> bytes:
     return json.dumps(data, allow_nan=False, separators=(",", ":"), default=str).encode("ascii")
+
+
+def _finite(data: Any) -> Any:
+    """JSON has no infinity and nothing that is not a number."""
+    if isinstance(data, dict):
+        return {key: _finite(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [_finite(value) for value in data]
+    return None if isinstance(data, float) and not math.isfinite(data) else data
 
 
 def tag_of(*parts: Hashable) -> str:

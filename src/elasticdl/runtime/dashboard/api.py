@@ -19,10 +19,11 @@ from elasticdl.runtime.dashboard.files import is_inside, read_bytes
 from elasticdl.runtime.dashboard.prometheus import metrics_text
 from elasticdl.runtime.dashboard.runs import Run, Runs
 from elasticdl.runtime.dashboard.safety import REPORT_POLICY
+from elasticdl.storage import is_local
 
 __all__ = ["Api", "Limits"]
 
-DETAIL_S = 2.0
+DETAIL_S, REMOTE_DETAIL_S = 2.0, 30.0
 """How long the sizes of a run's files are new enough."""
 MOST_COMPARED = 20
 _REPORT_FILES = {
@@ -74,7 +75,7 @@ class Api:
 
     def detail(self, request: Request, id: str) -> Response:
         run = self._runs.get(id)
-        bucket = int(time.monotonic() / DETAIL_S)
+        bucket = int(time.monotonic() / (DETAIL_S if is_local(run.path) else REMOTE_DETAIL_S))
         with run.lock:
             made = self._answers.get(
                 ("detail", id, run.version, bucket), lambda: views.detail_view(run)

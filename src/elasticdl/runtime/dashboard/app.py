@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Annotated, Literal
 
@@ -25,8 +24,8 @@ Search = Annotated[str, Query(max_length=200, description="Words that must be in
 Ids = Annotated[str, Query(max_length=2000, description="Ids of runs, with commas between them.")]
 
 
-def make_app(directories: Sequence[str], *, token: str | None = None) -> Safe:
-    """The application for the runs in these directories."""
+def make_app(runs: Runs, *, token: str | None = None) -> Safe:
+    """The application for these runs."""
     app = FastAPI(
         title="ElasticDL dashboard",
         version=version("elasticdl"),
@@ -35,7 +34,7 @@ def make_app(directories: Sequence[str], *, token: str | None = None) -> Safe:
         redoc_url=None,
         openapi_url="/api/openapi.json",
     )
-    api = Api(Runs(directories))
+    api = Api(runs)
     _add_lists(app, api)
     _add_runs(app, api)
     _add_files(app, api)

@@ -44,13 +44,14 @@ class Points:
 def number(event: Mapping[str, Any], name: str) -> float | None:
     """A finite number of an event; None of all else that may stand there."""
     value = event.get(name)
+    if type(value) is float:  # most are
+        return value if value - value == 0 else None  # neither infinite nor not a number
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
-        value = float(value)
+        return float(value)
     except OverflowError:
         return None
-    return value if value - value == 0 else None  # neither infinite nor not a number
 
 
 def whole(event: Mapping[str, Any], name: str) -> int | None:

@@ -48,7 +48,7 @@ def detail_view(run: Run) -> dict[str, Any]:
         "artifacts": artifacts(run),
         "commands": commands(run),
         "links": links(run),
-        "report": {"url": f"/api/runs/{run.id}/report"} if REPORT in run.found else None,
+        "report": {"url": f"/api/runs/{run.id}/report/{REPORT}"} if REPORT in run.found else None,
         "logs": [{"name": n, "bytes": one.bytes} for n, one in _logs(run).items()],
         "goodput": goodput(run.digest),
         "problems": list(run.problems),
@@ -72,7 +72,8 @@ def artifacts(run: Run) -> list[dict[str, Any]]:
 
 def commands(run: Run) -> list[dict[str, str]]:
     """What to do with it next, ready to copy."""
-    steps = [*(_tried(lambda: RunDirectories().next_steps(run.account)) or ())]
+    told = _tried(lambda: RunDirectories().next_steps(run.account)) or ()
+    steps = [step for step in told if not step[1].startswith("tensorboard ")]  # is among the links
     where = shlex.quote(run.address)
     if run.is_live:
         steps = [
@@ -83,6 +84,10 @@ def commands(run: Run) -> list[dict[str, str]]:
             steps.append(
                 ("change the number of workers", f"elasticdl scale {where} --num_workers=2")
             )
+    model = next((name for name in ("model", "exported") if name in run.found), None)
+    if model is not None:
+        shown = shlex.quote(str(run.path / model))
+        steps.append(("see what the model is", f"elasticdl model show {shown}"))
     return [{"purpose": purpose, "command": command} for purpose, command in steps]
 
 
@@ -102,9 +107,9 @@ def _mlflow(run: Run) -> list[dict[str, str]]:
         return []
     state = json.loads(read_bytes(run.path / "mlflow.json", run.root, 0, 1 << 20))
     address, id = str(state["address"]), str(state.get("run_id") or "")
+    if "@" in address:  # with a password, perhaps
+        return []
     if address.startswith(("http://", "https://")):
-        if "@" in address:  # with a password, perhaps
-            return []
         return [{"name": "MLflow", "url": address}]
     command = f"mlflow ui --backend-store-uri={shlex.quote(address)}"
     return [{"name": f"MLflow (run {id})" if id else "MLflow", "command": command}]

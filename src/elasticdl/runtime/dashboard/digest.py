@@ -92,6 +92,10 @@ class Digest:
 
     def _keep(self, kind: str, event: Event) -> None:
         """Of events that are many only the last of its kind since the last that counts."""
+        kept = self.account_events
+        if kept and kept[-1]["event"] == kind and kind not in STRUCTURAL:
+            kept[-1] = event
+            return
         if kind in STRUCTURAL:
             self._recent = {}
         elif kind in self._recent:
@@ -167,11 +171,11 @@ class Digest:
 
 def _is_of_our_form(event: Event) -> bool:
     """Whether what is calculated with can be: one bad line would spoil all that is made of it."""
-    numbers = all(
-        name not in event or number(event, name) is not None
-        for name in ("step", "stall_s", "redone")
-        if event.get(name) is not None or name == "step"
-    )
+    step = event.get("step")
+    if event["event"] == "step":
+        return type(step) is int
+    told = (event.get(name) for name in ("step", "stall_s", "redone"))
+    numbers = all(one is None or isinstance(one, int | float) for one in told)
     members = event.get("members", [])
     names = [event.get("worker", ""), *(members if isinstance(members, list) else [None])]
     return numbers and all(isinstance(name, str) for name in names)

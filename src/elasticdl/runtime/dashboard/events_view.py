@@ -22,6 +22,7 @@ _DEBUG = frozenset(("step", "epoch_audit", "worker_joined"))
 _WARNING = frozenset(("warning", "worker_lost", "bad_task", "master_restarted"))
 MOST = 1000
 CHUNK = 5000
+DEEPEST = 6
 _MOMENT = 20
 """How long the time is that begins a line."""
 
@@ -121,17 +122,28 @@ def _shown(reading: Reading, numbers: Sequence[int]) -> list[dict[str, Any]]:
             "event": event["event"],
             "level": level_of(event),
             "text": event_text(reading, n, event),
-            "fields": {k: v for k, v in event.items() if k not in ("time", "event")},
+            "fields": {k: _shallow(v) for k, v in event.items() if k not in ("time", "event")},
         }
         for n, event in _parsed(reading, numbers)
     ]
+
+
+def _shallow(value: Any, depth: int = 0) -> Any:
+    """What was written by others may be deeper than JSON can be made of."""
+    if not isinstance(value, dict | list):
+        return value
+    if depth >= DEEPEST:
+        return "..."
+    if isinstance(value, list):
+        return [_shallow(one, depth + 1) for one in value]
+    return {key: _shallow(one, depth + 1) for key, one in value.items()}
 
 
 def _parsed(reading: Reading, numbers: Sequence[int]) -> list[tuple[int, dict[str, Any]]]:
     found = []
     for n, line in zip(numbers, reading.lines(list(numbers)), strict=True):
         try:
-            event = json.loads(line, parse_constant=lambda _: None)
+            event = json.loads(line.decode("utf-8", "replace"))
         except (ValueError, RecursionError):  # the file was replaced a moment ago
             continue
         if isinstance(event, dict) and isinstance(event.get("event"), str):

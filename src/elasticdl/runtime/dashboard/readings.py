@@ -131,7 +131,7 @@ class Reading:
 
 def _event(line: bytes) -> dict[str, Any] | None:
     try:
-        event = json.loads(line)
+        event = json.loads(line.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return None
     is_event = isinstance(event, dict) and isinstance(event.get("event"), str)

@@ -31,8 +31,10 @@ NESTED = ("runs", "elasticdl_runs")
 """Directories that hold runs by their name: they are looked into when their parent is given."""
 LOCAL_S, REMOTE_S = 0.25, 3.0
 """How long what was seen is new enough."""
-SHARE = 20
-"""To look takes at most a twentieth of the time."""
+ENDED_S = 20.0
+"""The same of a remote run that nobody goes on with: each look is a request."""
+SHARE, LONGEST_S = 20, 5.0
+"""To look takes at most a twentieth of the time, as long as nobody waits too long for it."""
 LARGEST_CONFIG = 4 << 20
 
 Clock = Callable[[], float]
@@ -51,19 +53,19 @@ class Run:
     """
 
     def __init__(self, path: UPath, root: UPath, clock: Clock = time.monotonic) -> None:
-        self.path, self.root = path, root
         self.address = address_of(path)
-        self.id = hashlib.sha256(self.address.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        self.path, self.root = UPath(self.address), UPath(address_of(root))
+        self.id = id_of(self.address)
         self.name = str(path.name) or self.address
         self.lock = threading.RLock()
-        self.reading = Reading(path / EVENTS, root)
+        self.reading = Reading(self.path / EVENTS, self.root)
         self.job: Mapping[str, Any] = {}
         self.found: dict[str, Entry] = {}
         self.problems: list[str] = []
         self.account = Account(self.name, self.address)
         self.version = ""
         self._job_mark = ""
-        self._seen = Seen(REMOTE_S if not is_local(path) else LOCAL_S, clock)
+        self._seen = Seen(LOCAL_S if is_local(path) else REMOTE_S, clock)
 
     @property
     def digest(self) -> Digest:
@@ -92,6 +94,8 @@ class Run:
                     self._look()
                 except ElasticDLError as error:
                     self._fail(str(error))
+                if not is_local(self.path):
+                    self._seen.least_s = REMOTE_S if self.is_live else ENDED_S
 
     def _look(self) -> None:
         self.found = entries(self.path, self.root)
@@ -152,14 +156,24 @@ class Runs:
     """
 
     def __init__(self, directories: Sequence[str], clock: Clock = time.monotonic) -> None:
-        self.roots = [UPath(address_of(place(one))) for one in directories]
+        self.roots: list[UPath] = []
         self.problems: list[dict[str, str]] = []
         self._runs: dict[str, Run] = {}
         self._by_place: dict[str, Run] = {}
         self._lock = threading.Lock()
         self._clock = clock
-        is_slow = any(not is_local(root) for root in self.roots)
-        self._seen = Seen(REMOTE_S if is_slow else LOCAL_S, clock)
+        self._seen = Seen(LOCAL_S, clock)
+        for one in directories:
+            self.add(one)
+
+    def add(self, directory: str) -> None:
+        """Look there too."""
+        root = UPath(address_of(place(directory)))
+        with self._lock:
+            if root not in self.roots:
+                self.roots.append(root)
+            is_slow = any(not is_local(one) for one in self.roots)
+            self._seen = Seen(REMOTE_S if is_slow else LOCAL_S, self._clock)
 
     def all(self) -> list[Run]:
         """All runs, the newest first."""
@@ -192,7 +206,7 @@ class Runs:
         self.problems = []
         found: dict[str, Run] = {}
         by_place: dict[str, Run] = {}
-        for root in self.roots:
+        for root in list(self.roots):
             try:
                 places = _run_places(root)
             except ElasticDLError as error:
@@ -211,7 +225,7 @@ class Seen:
     """When something was looked at, and whether that is new enough."""
 
     def __init__(self, least_s: float, clock: Clock) -> None:
-        self._least_s, self._clock = least_s, clock
+        self.least_s, self._clock = least_s, clock
         self._until = float("-inf")
 
     def is_fresh(self) -> bool:
@@ -222,7 +236,12 @@ class Seen:
         begun = self._clock()
         yield
         ended = self._clock()
-        self._until = ended + max(self._least_s, SHARE * (ended - begun))
+        self._until = ended + max(self.least_s, min(LONGEST_S, SHARE * (ended - begun)))
+
+
+def id_of(address: str) -> str:
+    """The id of the run at an address; any text is one."""
+    return hashlib.sha256(address.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def address_of(path: UPath) -> str:

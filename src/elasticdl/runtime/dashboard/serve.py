@@ -18,7 +18,9 @@ from typing import Any
 from urllib.parse import quote
 
 from elasticdl.errors import InvalidValue, MissingPackage, RunError, UserError, reason
+from elasticdl.runtime.dashboard.runs import Runs, address_of, id_of
 from elasticdl.runtime.dashboard.safety import is_loopback
+from elasticdl.storage import place
 
 __all__ = ["PORT", "TOKEN", "Dashboard", "is_installed", "start", "try_start"]
 
@@ -35,20 +37,28 @@ class Dashboard:
 
     Attributes:
       url: to open in a browser; with the token, where one is asked for.
+      runs: what it tells of.
     """
 
-    def __init__(
-        self, url: str, listening: socket.socket, directories: Sequence[str], token: str | None
-    ) -> None:
+    def __init__(self, url: str, listening: socket.socket, runs: Runs, token: str | None) -> None:
         self.url = url
-        self._socket = listening
-        self._directories, self._token = list(directories), token
+        self.runs = runs
+        self._socket, self._token = listening, token
         self._ended = threading.Event()
         self._failure: BaseException | None = None
         self._server: Any = None
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="dashboard", daemon=True)
         self._thread.start()
+
+    def url_of(self, directory: str) -> str:
+        """The page of one run."""
+        main, mark, query = self.url.partition("?")
+        return f"{main}run/{id_of(address_of(place(directory)))}{mark}{query}"
+
+    def add(self, directory: str) -> None:
+        """Tell of the runs in this directory too."""
+        self.runs.add(directory)
 
     def stop(self) -> None:
         """End it. It may be ended twice."""
@@ -82,7 +92,7 @@ class Dashboard:
             from elasticdl.runtime.dashboard.app import make_app
             from elasticdl.runtime.dashboard.server import Server
 
-            server = Server(make_app(self._directories, token=self._token))
+            server = Server(make_app(self.runs, token=self._token))
             with self._lock:
                 if self._ended.is_set():
                     return
@@ -108,6 +118,7 @@ def start(
     Raises:
       MissingPackage: the packages of elasticdl[dashboard] are not installed.
       InvalidValue: the host or the port cannot be had, or the token is too short.
+      UnknownName: there is no driver for the address of a directory.
 
     Example:
       >>> with start(["runs"]) as dashboard:  # doctest: +SKIP
@@ -119,8 +130,9 @@ def start(
             "pip install 'elasticdl[dashboard]'"
         )
     token = _token(host, token)
+    runs = Runs(directories)
     listening = _listening(host, port)
-    return Dashboard(_url(host, listening, token), listening, directories, token)
+    return Dashboard(_url(host, listening, token), listening, runs, token)
 
 
 def try_start(
