@@ -89,8 +89,17 @@ function skip(event: MouseEvent): void {
   document.getElementById("main")?.focus();
 }
 
+/** The server has made a cookie of the token: it need not stay in the address, which people copy. */
+function hideToken(): void {
+  const address = new URL(location.href);
+  if (!address.searchParams.has("token")) return;
+  address.searchParams.delete("token");
+  history.replaceState(null, "", address);
+}
+
 const host = document.getElementById("page");
 if (host) {
+  hideToken();
   followSystem();
   host.replaceChildren();
   render(<App />, host);

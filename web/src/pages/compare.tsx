@@ -1,8 +1,8 @@
 // Several runs beside each other: one chart, their metrics with the best marked, their settings with the differences.
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { address, ask, IDLE_MS, LIVE_MS, runPath, usePolled } from "../api";
 import { Chart, Swatch, type Range } from "../parts/chart";
-import { asked, lineOf } from "../parts/curves";
+import { asked, begun, lineOf } from "../parts/curves";
 import type { Line } from "../parts/lines";
 import { LookControls, useLook } from "../parts/look";
 import { Choice, Empty, Notice, Progress, Status } from "../parts/small";
@@ -35,7 +35,7 @@ function useSeries(runs: Run[], query: (run: Run) => Record<string, string | num
   return all;
 }
 
-const NO_RUNS: Run[] = [];
+const NAMES: Record<string, string> = { duration_s: "duration", examples_per_s: "examples a second" };
 
 export function ComparePage({ ids }: { ids: string[] }) {
   const url = ids.length ? `/api/compare?ids=${ids.map(encodeURIComponent).join(",")}` : null;
@@ -60,11 +60,14 @@ export function ComparePage({ ids }: { ids: string[] }) {
   );
 }
 
-function ComparedCurves({ runs = NO_RUNS }: { runs: Run[] }) {
+function ComparedCurves({ runs }: { runs: Run[] }) {
   const [look, setLook] = useLook();
   const [range, setRange] = useState<Range>(null);
   const [chosen, setChosen] = useState("");
-  const series = useSeries(runs, (run) => ({ points: 600, x: look.x, ...asked(range, look, run.started ?? 0) }));
+  const starts = useRef(new Map<string, number>());
+  const startOf = (run: Run) => starts.current.get(run.id) ?? run.started ?? 0;
+  const series = useSeries(runs, (run) => ({ points: 600, x: look.x, ...asked(range, look, startOf(run)) }));
+  for (const run of runs) starts.current.set(run.id, begun(series.get(run.id) ?? [], startOf(run)));
   const names = namesOf(runs);
   const keys = useMemo(() => {
     const found = new Map<string, string>();
@@ -76,7 +79,7 @@ function ComparedCurves({ runs = NO_RUNS }: { runs: Run[] }) {
     () =>
       runs.flatMap((run, i): Line[] => {
         const own = series.get(run.id)?.find((each) => each.key === key);
-        return own ? [{ ...lineOf(own, look.x, run.started ?? 0, i, names[i]), key: run.id }] : [];
+        return own ? [{ ...lineOf(own, look.x, startOf(run), i, names[i]), key: run.id }] : [];
       }),
     [series, key, look.x, names.join()],
   );
@@ -88,7 +91,7 @@ function ComparedCurves({ runs = NO_RUNS }: { runs: Run[] }) {
         <LookControls look={look} onLook={setLook} range={range} onRange={setRange} />
       </div>
       {lines.length ? (
-        <Chart title={keys.find(([each]) => each === key)?.[1] ?? key} lines={lines} look={look} range={range} onRange={setRange} />
+        <Chart title={keys.find(([each]) => each === key)?.[1] ?? key} lines={lines} look={look} range={range} onRange={setRange} height={320} />
       ) : (
         <Empty>No curves yet.</Empty>
       )}
@@ -136,18 +139,12 @@ function Metrics({ answer: { runs, metrics } }: { answer: CompareAnswer }) {
                 </td>
               ))}
             </tr>
-            <tr>
-              <th scope="row">duration</th>
-              {runs.map((run) => (
-                <td key={run.id}>{duration(run.duration_s)}</td>
-              ))}
-            </tr>
             {metrics.map((metric) => (
               <tr key={metric.name}>
-                <th scope="row">{metric.name}</th>
+                <th scope="row">{NAMES[metric.name] ?? metric.name}</th>
                 {metric.values.map((value, i) => (
                   <td key={i} class={metric.best === i ? "best" : ""}>
-                    {number(value)}
+                    {metric.name === "duration_s" ? duration(value) : number(value)}
                     {metric.best === i && <small> best</small>}
                   </td>
                 ))}

@@ -190,10 +190,10 @@ function Row({ run, isTicked, onTick }: { run: Run; isTicked: boolean; onTick: (
         <a href={`/run/${encodeURIComponent(run.id)}`}>{run.name}</a>
         <small title={run.where}>{[run.command, run.model].filter(Boolean).join(" · ") || run.where}</small>
       </th>
-      <td role="cell">
+      <td role="cell" class="state">
         <Status run={run} />
       </td>
-      <td role="cell" class="going">
+      <td role="cell" class="far">
         <Progress run={run} />
         <small>{[epochs, left].filter(Boolean).join(", ") || (run.step === null ? "" : `step ${number(run.step)}`)}</small>
       </td>

@@ -20,9 +20,11 @@ interface Props {
   look: Look;
   range: Range;
   onRange: (range: Range) => void;
+  /** What is shown when nothing was zoomed, so that charts below each other have the same axis. */
+  domain?: Range;
+  height?: number;
 }
 
-const HEIGHT = 220;
 const PALETTE = 8;
 
 function colour(name: string): string {
@@ -34,6 +36,8 @@ const hue = (at: number): string => colour(`--line-${at % PALETTE}`);
 /** Lines past the palette's end are dashed, so that no two look alike. */
 const dash = (at: number): number[] => (at < PALETTE ? [] : [6, 4]);
 
+const STEPPED = uPlot.paths.stepped?.({ align: 1 });
+
 function drawnSeries(lines: Line[], isSmoothed: boolean): uPlot.Series[] {
   return lines.flatMap((line) => {
     const main: uPlot.Series = {
@@ -41,6 +45,7 @@ function drawnSeries(lines: Line[], isSmoothed: boolean): uPlot.Series[] {
       stroke: hue(line.colour),
       dash: dash(line.colour),
       width: 2,
+      ...(line.isStepped ? { paths: STEPPED } : {}),
       points: { show: line.points.length < 40, size: 5 },
     };
     if (!isSmoothed) return [main];
@@ -54,7 +59,7 @@ function padded(low: number | null, high: number | null): [number, number] {
   return low === high ? [low - (Math.abs(low) / 2 || 1), high + (Math.abs(high) / 2 || 1)] : [low, high];
 }
 
-export function Chart({ title, lines, look, range, onRange }: Props) {
+export function Chart({ title, lines, look, range, onRange, domain = null, height = 210 }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const [at, setAt] = useState<number | null>(null);
@@ -64,11 +69,12 @@ export function Chart({ title, lines, look, range, onRange }: Props) {
   const perLine = look.smoothing ? 2 : 1;
   const sayX = (x: number) => (look.x === "time" ? duration(x) : `step ${number(x)}`);
   const hasLog = look.isLog && data.slice(1).some((values) => [...values].some((y) => typeof y === "number" && y > 0));
+  const isCount = lines.every((line) => line.isStepped);
   const shape = JSON.stringify([lines.map((l) => [l.key, l.label, l.colour, l.points.length < 40]), look.x, perLine, hasLog, colours]);
   const ranged = useRef(onRange);
   ranged.current = onRange;
-  const current = useRef(range);
-  current.current = range;
+  const current = useRef<Range>(range);
+  current.current = range ?? domain;
 
   useEffect(() => onColours(() => setColours((count) => count + 1)), []);
 
@@ -85,7 +91,7 @@ export function Chart({ title, lines, look, range, onRange }: Props) {
     const made = new uPlot(
       {
         width: host.clientWidth || 300,
-        height: HEIGHT,
+        height,
         legend: { show: false },
         padding: [8, 10, 0, 0],
         cursor: {
@@ -102,9 +108,10 @@ export function Chart({ title, lines, look, range, onRange }: Props) {
           {
             ...axis,
             values: (_, ticks) => ticks.map((x) => (look.x === "time" ? duration(x) : Number.isInteger(x) ? number(x) : "")),
+            size: 32,
             space: look.x === "time" ? 80 : 64,
           },
-          { ...axis, size: 58, values: (_, ticks) => ticks.map((y) => (y === null ? "" : number(y))) },
+          { ...axis, size: 58, values: (_, ticks) => ticks.map((y) => (y === null || (isCount && !Number.isInteger(y)) ? "" : number(y))) },
         ],
         series: [{}, ...drawnSeries(lines, perLine === 2)],
         hooks: {
@@ -126,7 +133,7 @@ export function Chart({ title, lines, look, range, onRange }: Props) {
     // Screen readers get the words beside it; a canvas has none.
     made.root.setAttribute("aria-hidden", "true");
     const fit = new ResizeObserver(() => {
-      if (host.clientWidth) made.setSize({ width: host.clientWidth, height: HEIGHT });
+      if (host.clientWidth) made.setSize({ width: host.clientWidth, height });
     });
     fit.observe(host);
     return () => {
@@ -136,7 +143,7 @@ export function Chart({ title, lines, look, range, onRange }: Props) {
     };
   }, [shape]);
 
-  useEffect(() => plot.current?.setData(data), [data, range]);
+  useEffect(() => plot.current?.setData(data), [data, range, domain?.[0], domain?.[1]]);
 
   const xs = data[0] as number[];
   const shown = at !== null && at < xs.length ? at : null;
@@ -151,7 +158,7 @@ export function Chart({ title, lines, look, range, onRange }: Props) {
   };
 
   const zoom = (factor: number) => {
-    const [low, high] = range ?? padded(xs[0] ?? null, xs[xs.length - 1] ?? null);
+    const [low, high] = range ?? domain ?? padded(xs[0] ?? null, xs[xs.length - 1] ?? null);
     const centre = shown === null ? (low + high) / 2 : (xs[shown] as number);
     onRange([centre - (centre - low) * factor, centre + (high - centre) * factor]);
   };

@@ -1,9 +1,9 @@
 // The curves of a run: losses in one chart, then a chart for each metric, then how fast it went.
-import { useMemo, useState } from "preact/hooks";
+import { useMemo, useRef, useState } from "preact/hooks";
 import { address, pauseOf, runPath, usePolled } from "../api";
 import type { Series } from "../types";
 import { Chart, type Look, type Range } from "./chart";
-import { ordered, type Line } from "./lines";
+import { extent, ordered, prolonged, type Line } from "./lines";
 import { LookControls, useLook } from "./look";
 import { Empty } from "./small";
 
@@ -37,7 +37,7 @@ export function lineOf(series: Series, x: Look["x"], started: number, colour: nu
     x === "step" ? step : time === null ? null : time - started,
     value,
   ]);
-  return { key: series.key + label, label, colour, points: ordered(points) };
+  return { key: series.key + label, label, colour, points: ordered(points), isStepped: series.kind === "workers" };
 }
 
 /** What a range on the chart is for the server: seconds since 1970 where the chart says seconds since the start. */
@@ -45,6 +45,11 @@ export function asked(range: Range, look: Look, started: number): { start?: numb
   if (!range) return {};
   const shift = look.x === "time" ? started : 0;
   return { start: range[0] + shift, end: range[1] + shift };
+}
+
+/** When the first point was: a resumed run has curves from before it was started. */
+export function begun(all: Series[], known: number): number {
+  return Math.min(known, ...all.map(({ points }) => points[0]?.[1] ?? Infinity));
 }
 
 interface Props {
@@ -56,18 +61,17 @@ interface Props {
 export function Curves({ id, isLive, started }: Props) {
   const [look, setLook] = useLook();
   const [range, setRange] = useState<Range>(null);
-  const from = started ?? 0;
-  const query = { points: 800, x: look.x, ...asked(range, look, from) };
+  const earliest = useRef(Infinity);
+  const query = { points: 800, x: look.x, ...asked(range, look, Math.min(earliest.current, started ?? Infinity)) };
   const { data } = usePolled<{ series: Series[] }>(address(runPath(id, "/series"), query), pauseOf(isLive));
+  const from = (earliest.current = begun(data?.series ?? [], Math.min(earliest.current, started ?? Infinity)));
   const groups = useMemo(() => grouped(data?.series ?? []), [data]);
-  const charts = useMemo(
-    () =>
-      groups.map((group) => ({
-        title: group.title,
-        lines: group.series.map((series, i) => lineOf(series, look.x, from, i)),
-      })),
-    [groups, look.x, from],
-  );
+  const [charts, domain] = useMemo(() => {
+    const drawn = groups.map(({ title, series }) => ({ title, lines: series.map((each, i) => lineOf(each, look.x, from, i)) }));
+    const all = extent(drawn.flatMap(({ lines }) => lines));
+    const ended = drawn.map(({ title, lines }) => ({ title, lines: all ? lines.map((line) => prolonged(line, all[1])) : lines }));
+    return [ended, all];
+  }, [groups, look.x, from]);
   return (
     <section aria-labelledby="curves">
       <div class="head">
@@ -77,7 +81,7 @@ export function Curves({ id, isLive, started }: Props) {
       {!charts.length && <Empty>{data ? "No steps were told yet." : "Reading the curves."}</Empty>}
       <div class="charts">
         {charts.map((chart) => (
-          <Chart key={chart.title} title={chart.title} lines={chart.lines} look={look} range={range} onRange={setRange} />
+          <Chart key={chart.title} title={chart.title} lines={chart.lines} look={look} range={range} onRange={setRange} domain={domain} />
         ))}
       </div>
     </section>

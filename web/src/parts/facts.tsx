@@ -55,10 +55,12 @@ export function Configuration({ run }: { run: RunDetail }) {
 }
 
 export function Files({ run }: { run: RunDetail }) {
+  const told = new Set(run.commands.map((each) => each.command));
+  const links = run.links.filter((link) => !link.command || !told.has(link.command));
   return (
     <section aria-label="Files and commands">
       <h2>What to do with it</h2>
-      {run.commands.length ? (
+      {told.size || links.length ? (
         <dl class="commands card">
           {run.commands.map((each) => (
             <div key={each.purpose + each.command}>
@@ -68,7 +70,7 @@ export function Files({ run }: { run: RunDetail }) {
               </dd>
             </div>
           ))}
-          {run.links.map((link) => (
+          {links.map((link) => (
             <div key={link.name}>
               <dt>{link.name}</dt>
               <dd>

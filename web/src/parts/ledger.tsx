@@ -74,7 +74,7 @@ export function Ledger({ run }: { run: Run }) {
               { name: "to do", size: tasks.todo, said: number(tasks.todo) },
             ]}
           />
-          <p class="hint">{tasks.redone ? `${counted(tasks.redone, "task")} done again after a worker was lost.` : "No task was done again."}</p>
+          <p class="hint">{tasks.redone ? `${counted(tasks.redone, "task")} done again.` : "No task was done again."}</p>
         </>
       )}
     </section>

@@ -6,6 +6,8 @@ export interface Line {
   label: string;
   colour: number;
   points: [number, number | null][];
+  /** A number that holds until the next one, such as that of the workers. */
+  isStepped?: boolean;
 }
 
 /** Points in order of x. A run that went back to a checkpoint has a step twice: the later one counts. */
@@ -54,4 +56,17 @@ export function spoken(line: Line, sayX: (x: number) => string, sayY: (y: number
 export function sampled<T>(rows: T[], most: number): T[] {
   if (rows.length <= most) return rows;
   return Array.from({ length: most }, (_, at) => rows[Math.round((at * (rows.length - 1)) / (most - 1))] as T);
+}
+
+/** From where to where the lines go; null of no points. */
+export function extent(lines: Line[]): [number, number] | null {
+  const ends = lines.flatMap(({ points }) => (points.length ? [points[0]![0], points[points.length - 1]![0]] : []));
+  const [low, high] = [Math.min(...ends), Math.max(...ends)];
+  return low < high ? [low, high] : null;
+}
+
+/** Lines of what holds go on to where the others are. */
+export function prolonged(line: Line, to: number): Line {
+  const last = line.points[line.points.length - 1];
+  return line.isStepped && last && last[0] < to ? { ...line, points: [...line.points, [to, last[1]]] } : line;
 }

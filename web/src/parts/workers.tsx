@@ -1,7 +1,7 @@
 // The workers over time: who was there, who was lost and why, and when nobody trained because of it.
 import { pauseOf, runPath, usePolled } from "../api";
 import type { Group, Run, Span, Worker, WorkersAnswer } from "../types";
-import { counted, duration, moment, number, UNKNOWN } from "../words";
+import { counted, duration, moment, number } from "../words";
 
 interface Frame {
   from: number;
@@ -141,13 +141,13 @@ export function Workers({ run }: { run: Run }) {
         <p class="key" aria-hidden="true">
           <span class="box here" /> there <span class="box stall" /> stalled: the group was formed again <b class="bad">✕</b> lost <b class="warn">→</b> left
         </p>
-        <details open={changes.length <= 12}>
+        <details class="history" open={changes.length <= 12}>
           <summary>What changed ({number(changes.length)})</summary>
           <ol class="changes">
             {changes.slice(0, 200).map((change, i) => (
               <li key={i}>
                 <time>{moment(change.time)}</time> <span class={change.tone}>{change.what}</span>{" "}
-                {change.why && <span class="why">{change.why || UNKNOWN}</span>}
+                {change.why && <span class="why">{change.why}</span>}
               </li>
             ))}
           </ol>
