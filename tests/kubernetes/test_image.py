@@ -17,7 +17,6 @@ import elasticdl
 from elasticdl.errors import InvalidValue, NotFound, RunError
 from elasticdl.runtime.kubernetes.build_context import files_of_zoo, left_out_line, pack
 from elasticdl.runtime.kubernetes.build_log import BuildLog
-from elasticdl.runtime.kubernetes.docker_engine import registry_of
 from elasticdl.runtime.kubernetes.image import (
     DockerEngine,
     ImagePlan,
@@ -28,6 +27,7 @@ from elasticdl.runtime.kubernetes.image import (
 )
 from elasticdl.runtime.kubernetes.own_wheel import own_wheel
 from elasticdl.runtime.kubernetes.pins import installed_extras, pins
+from elasticdl.runtime.kubernetes.push import registry_of
 
 
 def write(zoo: Path, *names: str, content: str = "x = 1\n") -> Path:

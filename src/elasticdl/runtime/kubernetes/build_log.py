@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Callable
 
 __all__ = ["BuildLog"]
@@ -32,6 +33,11 @@ class BuildLog:
         *lines, self._rest = (self._rest + text).split("\n")
         for line in lines:
             self._line(_COLOUR.sub("", line).rstrip())
+
+    @property
+    def step(self) -> str:
+        """The one that runs, shortened to stand in a line."""
+        return textwrap.shorten(self._step or "the first step", 60, placeholder=" ...")
 
     def end(self) -> None:
         self.take("\n" if self._rest else "")

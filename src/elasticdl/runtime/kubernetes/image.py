@@ -22,10 +22,11 @@ from elasticdl.runtime.kubernetes.build_context import (
     left_out_line,
     pack,
 )
-from elasticdl.runtime.kubernetes.docker_engine import DockerEngine, build, connected, push
+from elasticdl.runtime.kubernetes.docker_engine import DockerEngine, build, connected
 from elasticdl.runtime.kubernetes.logins import without_login
 from elasticdl.runtime.kubernetes.own_wheel import own_wheel, own_wheel_name
 from elasticdl.runtime.kubernetes.pins import pins
+from elasticdl.runtime.kubernetes.push import push
 
 __all__ = [
     "DockerEngine",
@@ -167,7 +168,7 @@ def build_and_push(
       RunError: no engine, a step that failed, or a registry that does not take it.
     """
     check_repository(repository)
-    with connected(engine) as client, tempfile.TemporaryFile() as context:
+    with connected(engine, say) as connection, tempfile.TemporaryFile() as context:
         names: list[str] = []
         if plan.zoo is not None:
             files = files_of_zoo(plan.zoo, plan.include)
@@ -176,8 +177,8 @@ def build_and_push(
                 say(left_out_line(files.left_out))
         digest = pack(context, _own_files(plan), plan.zoo, names)
         tag = tag_of(name, digest)
-        build(client, context, f"{repository}:{tag}", say)
-        return f"{repository}@{push(client, repository, tag, say)}"
+        build(connection, context, f"{repository}:{tag}", say)
+        return f"{repository}@{push(connection, repository, tag, say)}"
 
 
 def _own_files(plan: ImagePlan) -> dict[str, bytes]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from elasticdl.contract.snapshot import REQUIREMENTS
 from elasticdl.errors import InvalidValue
 
-__all__ = ["check_logins", "has_password", "without_login"]
+__all__ = ["check_logins", "has_password", "login_of", "without_login"]
 
 FOR_PIP = ("*requirements*", "*constraints*", "pip.conf", "pip.ini")
 """Files that pip reads, besides those which they name."""
@@ -31,15 +31,24 @@ def without_login(address: str) -> str:
     return _FRONT.sub(r"\1...@", address)
 
 
+def login_of(address: str) -> str:
+    """What stands before the last @; sockets have none, whatever their path.
+
+    >>> login_of("tcp://me:tiger@host:2376"), login_of("unix:///run/me@here/docker.sock")
+    ('me:tiger', '')
+    """
+    scheme, _, rest = address.rpartition("://")
+    return "" if scheme in ("unix", "http+unix", "npipe") else rest.rpartition("@")[0]
+
+
 def has_password(address: str) -> bool:
     """Whether more than a user's name may stand before the last @.
 
     >>> has_password("ssh://me@build.example.com"), has_password("tcp://me:tiger@host:2376")
     (False, True)
     """
-    scheme, _, rest = address.rpartition("://")
-    login = rest.rpartition("@")[0]
-    return ":" in login or bool(login and not scheme.endswith("ssh"))
+    login = login_of(address)
+    return ":" in login or bool(login and not address.partition("://")[0].endswith("ssh"))
 
 
 def check_logins(zoo: Path, names: Sequence[str]) -> None:
