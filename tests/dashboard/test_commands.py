@@ -207,7 +207,7 @@ def test_dashboard_serves_the_runs_of_directories_until_ctrl_c(runs: Path) -> No
             found = _get(line.split()[1] + "api/runs")
             assert {run["name"] for run in found["runs"]} == {"digits-1", "digits-2"}
             server.send_signal(signal.SIGINT)
-            assert server.wait(30) == 0
+            assert server.wait(30) == 130
             assert server.stderr.read() == "Ctrl-C ends it.\n"
         finally:
             server.kill()

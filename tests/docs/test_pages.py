@@ -30,6 +30,8 @@ WITH_A_BUCKET = (
 )
 WITH_A_CLUSTER = ("README.md", "docs/guides/kubernetes.md")
 
+WITH_A_DASHBOARD = ("README.md", "docs/guides/dashboard.md")
+
 PAGES = [page.relative_to(ROOT).as_posix() for page in pages()]
 
 
@@ -65,6 +67,8 @@ def test_page_works_when_it_is_followed(
         request.getfixturevalue("one_cluster")
     if name in WITH_WORKERS:
         request.getfixturevalue("one_ray")
+    if name in WITH_A_DASHBOARD:
+        monkeypatch.delenv("ELASTICDL_DASHBOARD")
     if name == "docs/guides/mlflow.md":  # MLflow's own, of SQLAlchemy
         warnings.filterwarnings("ignore", message=".*noload.*")
     # Pages that use the models which come with us say to start from the repository's root.

@@ -7,6 +7,7 @@ import sys
 
 import click
 
+from elasticdl.cli.outcome import INTERRUPTED
 from elasticdl.errors import InvalidValue
 from elasticdl.job.parse import parse_int
 
@@ -37,7 +38,7 @@ Examples:
 @click.option("--open", "opens", is_flag=True, help="Open it in a browser.")
 def dashboard(
     places: tuple[str, ...], host: str, port: str | None, token: str | None, opens: bool
-) -> None:
+) -> int:
     """Serve a page that shows runs.
 
     DIR is a run directory or a directory of runs, here or at an address. Without one they are elasticdl_runs and runs.
@@ -50,7 +51,10 @@ def dashboard(
     from elasticdl.runtime.dashboard.serve import start
 
     _check_there(places)
-    with start(places or default_directories(), host=host, port=number, token=token) as served:
+    with (
+        contextlib.suppress(KeyboardInterrupt),
+        start(places or default_directories(), host=host, port=number, token=token) as served,
+    ):
         click.echo(f"Dashboard: {served.url}")
         click.echo("Ctrl-C ends it.", err=True)
         sys.stdout.flush()
@@ -58,8 +62,8 @@ def dashboard(
             import webbrowser
 
             webbrowser.open(served.url)
-        with contextlib.suppress(KeyboardInterrupt):
-            served.wait()
+        served.wait()
+    return INTERRUPTED  # nothing else ends it
 
 
 def _check_there(places: tuple[str, ...]) -> None:

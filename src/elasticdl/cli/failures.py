@@ -52,7 +52,8 @@ def show(error: BaseException, presentation: Presentation) -> int:
 
 def _explain(error: BaseException, presentation: Presentation) -> str:
     if isinstance(error, ElasticDLError):
-        return "\n".join([f"Error: {error}", *getattr(error, "__notes__", ())])
+        title = "Error: " if error.is_failure else ""
+        return "\n".join([f"{title}{error}", *getattr(error, "__notes__", ())])
     if isinstance(error, SystemExit):
         return f"Error: {_exit_message(error, presentation.model_zoo)}"
     if _no_space(error):

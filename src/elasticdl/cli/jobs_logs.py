@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import signal
+
 import click
 
 from elasticdl.cli.jobs_options import on_cluster, say, say_goes_on
-from elasticdl.cli.outcome import INTERRUPTED
+from elasticdl.cli.outcome import INTERRUPTED, PREEMPTED
 from elasticdl.errors import InvalidValue
 
 __all__ = ["logs"]
@@ -36,9 +38,9 @@ def logs(
         with jobs_at(cluster, namespace) as jobs:
             wanted = _count(tail)
             jobs.logs(job, say, click.echo, worker=worker, tail=wanted, follow=follow)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stopped:
         say_goes_on(job, cluster, namespace)
-        return INTERRUPTED
+        return PREEMPTED if stopped.args == (signal.SIGTERM,) else INTERRUPTED
     return 0
 
 

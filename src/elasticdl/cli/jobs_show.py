@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from elasticdl.cli.jobs_options import on_cluster, say_steps
+from elasticdl.cli.jobs_options import on_cluster, say, say_steps
 from elasticdl.cli.table import columns
 from elasticdl.errors import InvalidValue
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 __all__ = ["list_", "progress", "status"]
 
 HEADER = ["name", "command", "status", "progress", "workers", "started", "duration", "where"]
+
+FOREVER_S = 1e11
+"""Longer than there are computers: a time that somebody wrote wrongly."""
 
 
 @click.command("list")
@@ -41,7 +45,7 @@ def list_(
     with jobs_at(cluster, namespace) as jobs:
         found = jobs.list(places)
     if as_json:
-        click.echo(json.dumps([dataclasses.asdict(one) for one in found], indent=2))
+        click.echo(_json([dataclasses.asdict(one) for one in found]))
     elif found:
         click.echo(columns(HEADER, [_row(one) for one in found]))
     else:
@@ -62,10 +66,10 @@ def status(job: str, cluster: str | None, namespace: str | None, as_json: bool) 
     from elasticdl.runtime.jobs.jobs import jobs_at
 
     with jobs_at(cluster, namespace) as jobs:
-        found = jobs.account(job)
+        found = jobs.account(job, say)
         steps = jobs.next_steps(found)
     if as_json:
-        click.echo(json.dumps(dataclasses.asdict(found), indent=2))
+        click.echo(_json(dataclasses.asdict(found)))
         return
     rows = [(what, value) for what, value in _rows(found) if value]
     width = max(len(what) for what, _ in rows)
@@ -81,6 +85,23 @@ def progress(account: Account) -> str:
     if account.step is not None:
         parts.append(f"step {account.step:,}")
     return ", ".join(parts)
+
+
+def _json(value: Any) -> str:
+    """
+    >>> _json({"loss": float("nan"), "step": 3}).split()
+    ['{', '"loss":', 'null,', '"step":', '3', '}']
+    """
+    return json.dumps(_finite(value), indent=2, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no word for a number that is none."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: _finite(one) for name, one in value.items()}
+    return [_finite(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def _row(account: Account) -> list[str]:
@@ -136,7 +157,16 @@ def _end(account: Account) -> str:
 
 
 def _moment(seconds: float | None) -> str:
-    return "" if seconds is None else time.strftime("%F %T", time.localtime(seconds))
+    """
+    >>> _moment(1e300)
+    '?'
+    """
+    if seconds is None:
+        return ""
+    try:
+        return time.strftime("%F %T", time.localtime(seconds))
+    except (OverflowError, OSError, ValueError):  # no clock of this world
+        return "?"
 
 
 def _duration(account: Account) -> str:
@@ -147,7 +177,10 @@ def _duration(account: Account) -> str:
     """
     if account.started is None:
         return ""
-    seconds = int((time.time() if account.ended is None else account.ended) - account.started)
+    passed = (time.time() if account.ended is None else account.ended) - account.started
+    if not abs(passed) < FOREVER_S:
+        return "?"
+    seconds = int(passed)
     minutes, hours = seconds // 60, seconds // 3600
     if hours:
         return f"{hours} h {minutes % 60} min"

@@ -22,7 +22,11 @@ TIMED_OUT = 3
 
 @click.command()
 @click.argument("job")
-@click.option("--now", is_flag=True, help="On Kubernetes: delete the job, without a checkpoint.")
+@click.option(
+    "--now",
+    is_flag=True,
+    help="On Kubernetes: delete the job, without a checkpoint; also one that has ended.",
+)
 @click.option("--no_wait", is_flag=True, help="Ask only, and do not wait until it has stopped.")
 @on_cluster
 def stop(job: str, now: bool, no_wait: bool, cluster: str | None, namespace: str | None) -> int:
@@ -31,14 +35,17 @@ def stop(job: str, now: bool, no_wait: bool, cluster: str | None, namespace: str
     It is asked to, and waited for. It can go on later with --resume. A job on Kubernetes that does not run yet is
     deleted.
     """
-    from elasticdl.runtime.jobs.jobs import jobs_at
+    from elasticdl.runtime.jobs.jobs import Left, jobs_at
 
     try:
         with jobs_at(cluster, namespace) as jobs:
             ended = jobs.stop(job, say, now=now, waits=not no_wait)
             steps = () if ended is None else jobs.next_steps(ended)
+    except Left as left:
+        click.echo(f"\n{left}", err=True)
+        return INTERRUPTED
     except KeyboardInterrupt:
-        click.echo(f"\n{job} was asked to stop, and will.", err=True)
+        click.echo(f"\n{job} was not asked to stop: it goes on.", err=True)
         return INTERRUPTED
     if ended is not None:
         click.echo(_told(ended))
