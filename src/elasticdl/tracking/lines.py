@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -12,6 +13,7 @@ from elasticdl.tracking.group_changes import GroupChanges
 __all__ = ["EventLines"]
 
 Event = Mapping[str, Any]
+_OF_ANOTHER_FORM = (AttributeError, KeyError, OSError, OverflowError, TypeError, ValueError)
 
 
 class EventLines:
@@ -28,9 +30,9 @@ class EventLines:
     def line(self, event: Event) -> str | None:
         try:
             said = self._said(event)
-        except (KeyError, TypeError, ValueError):  # written by another version, or by hand
+            return said and f"{_moment(event)} {said}"
+        except _OF_ANOTHER_FORM:  # written by another version, or by hand
             return None
-        return said and f"{_moment(event)} {said}"
 
     def _said(self, event: Event) -> str | None:
         kind = event["event"]
@@ -48,8 +50,10 @@ class EventLines:
 
 def _moment(event: Event) -> str:
     seconds = event.get("time")
-    known = isinstance(seconds, int | float)
-    return time.strftime("%F %T", time.localtime(seconds)) if known else "????-??-?? ??:??:??"
+    if isinstance(seconds, int | float):
+        with contextlib.suppress(OverflowError, OSError, ValueError):  # of no clock of this world
+            return time.strftime("%F %T", time.localtime(seconds))
+    return "????-??-?? ??:??:??"
 
 
 def _started(event: Event) -> str:
