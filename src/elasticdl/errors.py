@@ -55,6 +55,8 @@ class ElasticDLError(Exception):
     """The root of the tree."""
 
     exit_code = 1
+    is_failure = True
+    """Whether it is shown as an error: that Ctrl-C left a job running is none."""
 
     def __str__(self) -> str:
         # An OSError with a number would put `[Errno 28]` in front of the message.

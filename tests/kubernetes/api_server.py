@@ -50,10 +50,9 @@ class Log:
 
 @dataclass
 class Refusal:
-    """An error on demand, for the requests that fit."""
+    """An answer on demand, for the requests that fit."""
 
-    status: int
-    message: str
+    answer: Callable[[], web.Response]
     method: str
     path: re.Pattern[str]
     times: int
@@ -70,6 +69,7 @@ class ApiServer:
       on_read: called before a RayJob is read, with its name: an operator may act there.
       on_create: called after a RayJob was created.
       on_delete: called after a RayJob was deleted.
+      mute: requests whose method and path it fits are done and never answered.
       on_exec: answers a command in a pod, with its exit code and its output.
       ports: where a pod's port is served in truth, on this machine.
     """
@@ -79,6 +79,7 @@ class ApiServer:
         self.asked: list[tuple[str, str]] = []
         self.has_kuberay = True
         self.denied: set[tuple[str, str]] = set()
+        self.mute = re.compile("(?!)")
         self.on_read: Callable[[str], None] = lambda name: None
         self.on_create: Callable[[str], None] = lambda name: None
         self.on_delete: Callable[[str], None] = lambda name: None
@@ -143,7 +144,20 @@ class ApiServer:
         self, status: int, message: str, *, method: str = "", path: str = "", times: int = 10**6
     ) -> None:
         """Answer requests with an error: those of a method, and with a path that has a pattern in it."""
-        self._refusals.append(Refusal(status, message, method, re.compile(path), times))
+        self._refusals.append(
+            Refusal(lambda: _status(status, message), method, re.compile(path), times)
+        )
+
+    def answer(
+        self, status: int, body: bytes, *, kind: str = "text/html", path: str = "", **headers: str
+    ) -> None:
+        """Answer requests as no API server does: somebody stands in between."""
+        told = {"Content-Type": kind, **headers}
+
+        def answer() -> web.Response:
+            return web.Response(status=status, body=body, headers=told)
+
+        self._refusals.append(Refusal(answer, "", re.compile(path), 10**6))
 
     def accept(self) -> None:
         """Refuse nothing any more."""
@@ -244,7 +258,7 @@ class ApiServer:
             )
             if fits and refusal.times > 0:
                 refusal.times -= 1
-                return _status(refusal.status, refusal.message)
+                return refusal.answer()
         if request.headers.get(
             "Authorization"
         ) != f"Bearer {TOKEN}" and not request.path.startswith("/version"):
@@ -255,6 +269,8 @@ class ApiServer:
             response: web.StreamResponse = await handler(request)
         except KeyError as missing:
             return _status(404, str(missing.args[0]))
+        if self.mute.search(f"{request.method} {request.path}"):
+            await self._stopped.wait()
         return response
 
     def _notify(self) -> None:
@@ -358,6 +374,13 @@ class ApiServer:
         if plural == "rayjobs":
             self.on_delete(name)
         return web.json_response(stored)
+
+    async def delete_all(self, request: web.Request) -> web.Response:
+        """What a DELETE without a name means (deletecollection)."""
+        plural, namespace = request.match_info["plural"], request.match_info["namespace"]
+        for thing in self.all(plural, namespace):
+            self.remove(plural, thing["metadata"]["name"], namespace)
+        return web.json_response({"kind": "Status", "status": "Success"})
 
     async def log(self, request: web.Request) -> web.StreamResponse:
         """A pod's output. Times stand in front with `timestamps`; `follow` ends with the container."""
@@ -463,7 +486,9 @@ def _routes(server: ApiServer) -> list[web.RouteDef]:
     ):
         all_of_them = f"/{group}/namespaces/{{namespace}}/{{plural:{plurals}}}"
         one = f"{all_of_them}/{{name}}"
-        routes += [web.get(all_of_them, server.list), web.post(all_of_them, server.create)]
+        routes += [web.post(all_of_them, server.create)]
+        for same in (all_of_them, f"{all_of_them}/"):  # slashes at the end mean nothing
+            routes += [web.get(same, server.list), web.delete(same, server.delete_all)]
         routes += [web.get(one, server.read), web.patch(one, server.patch)]
         routes += [web.delete(one, server.delete)]
     return routes

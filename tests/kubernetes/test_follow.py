@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import threading
 import urllib.request
 from collections.abc import Callable
@@ -190,8 +191,13 @@ def test_ctrl_c_leaves_the_job_and_says_how_to_come_back(
 ) -> None:
     ears.on_show = ctrl_c
     kuberay.plays("mnist", kuberay.usual("mnist", "epoch 1")[:-1])
-    with pytest.raises(Detached, match=r"goes on.*jobs logs -f mnist --cluster=kubernetes:tests"):
+    with pytest.raises(Detached, match=r"goes on") as left:
         ears.follow(cluster)
+    assert str(left.value).splitlines()[1:] == [
+        "Come back with: elasticdl jobs logs -f mnist --cluster=kubernetes:tests --namespace=default",
+        "Stop it with: elasticdl jobs stop mnist --cluster=kubernetes:tests --namespace=default",
+    ]
+    assert left.value.exit_code == 130
     assert [job["metadata"]["name"] for job in server.all("rayjobs")] == ["mnist"]
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("output")]
 
@@ -203,6 +209,27 @@ def test_ctrl_c_before_it_runs_leaves_it_too(
     ears.on_say = ctrl_c
     with pytest.raises(Detached):
         ears.follow(cluster)
+
+
+@pytest.mark.usefixtures("job")
+def test_sigterm_leaves_it_with_the_same_words_and_its_own_exit_code(
+    cluster: Cluster, ears: Ears
+) -> None:
+    ears.on_say = lambda line: signal.raise_signal(signal.SIGTERM)
+    with pytest.raises(Detached, match="goes on") as left:
+        ears.follow(cluster)
+    assert left.value.exit_code == 143
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+@pytest.mark.usefixtures("job")
+def test_a_job_that_kuberay_does_not_look_at_says_where_to_look_for_kuberay(
+    cluster: Cluster, kuberay: KubeRay, ears: Ears, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("elasticdl.runtime.kubernetes.follow.UNSEEN_S", 0.0)
+    kuberay.plays("mnist", [lambda: None, lambda: None, *kuberay.usual("mnist")])
+    assert ears.follow(cluster).succeeded
+    assert len([line for line in ears.said if "kubectl get pods -n ray-system" in line]) == 1
 
 
 @pytest.mark.usefixtures("job")
@@ -242,6 +269,27 @@ def test_a_server_that_stays_away_ends_the_following(
     ears.on_say = lambda line: server.refuse(503, "no leader", path="rayjobs/mnist")
     with pytest.raises((Refused, Unreachable), match="no leader"):
         ears.follow(cluster, patience_s=0.05)
+
+
+@pytest.mark.usefixtures("job")
+def test_a_server_that_fails_at_the_first_look_is_borne(
+    server: ApiServer, cluster: Cluster, kuberay: KubeRay, ears: Ears
+) -> None:
+    server.refuse(503, "apiserver is shutting down", path="rayjobs/mnist", times=1)
+    kuberay.plays("mnist", kuberay.usual("mnist", "epoch 1"))
+    assert ears.follow(cluster).succeeded
+
+
+@pytest.mark.usefixtures("job")
+@pytest.mark.parametrize(("status", "path"), [(401, "rayjobs/mnist"), (403, "/pods")])
+def test_who_may_not_look_hears_that_the_job_goes_on(
+    server: ApiServer, cluster: Cluster, ears: Ears, status: int, path: str
+) -> None:
+    server.refuse(status, "no", path=path)
+    with pytest.raises(Refused) as told:
+        ears.follow(cluster)
+    (note,) = told.value.__notes__
+    assert "The job 'mnist' goes on.\nCome back with: elasticdl jobs logs -f mnist" in note
 
 
 @pytest.mark.usefixtures("job")

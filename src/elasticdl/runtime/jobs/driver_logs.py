@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections import deque
 from collections.abc import Iterable, Sequence
 from itertools import count
@@ -13,6 +14,9 @@ from elasticdl.runtime.kubernetes.follow import Detached, follow
 from elasticdl.runtime.kubernetes.refusals import Refused, Unreachable
 
 __all__ = ["follow_driver", "show_driver"]
+
+PREEMPTED = 143
+"""The exit code of what SIGTERM ended."""
 
 
 def show_driver(cluster: Cluster, job: str, show: Say, tail: int | None) -> None:
@@ -27,7 +31,7 @@ def follow_driver(
     """The lines until the job ends. Its states and the way to its dashboard are said.
 
     Raises:
-      KeyboardInterrupt: Ctrl-C; the job goes on.
+      KeyboardInterrupt: Ctrl-C or SIGTERM; the job goes on.
     """
     before = [] if tail is None else _so_far(cluster, job)
     for line in _last(before, tail):
@@ -40,11 +44,16 @@ def follow_driver(
 
     try:
         follow(cluster, job, say, show=show_new, poll_s=poll_s)
-    except Detached:
-        raise KeyboardInterrupt from None
+    except Detached as left:
+        raise KeyboardInterrupt(*_signals(left)) from None
     if next(lines) == 0:  # it had ended before it could be followed
         for line in _so_far(cluster, job)[len(before) :]:
             show(line)
+
+
+def _signals(left: Detached) -> tuple[signal.Signals, ...]:
+    """As `main` tells SIGTERM from Ctrl-C."""
+    return (signal.SIGTERM,) if left.exit_code == PREEMPTED else ()
 
 
 def _so_far(cluster: Cluster, job: str) -> Sequence[str]:

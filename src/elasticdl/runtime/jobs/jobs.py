@@ -9,7 +9,7 @@ from typing import Protocol
 from elasticdl.errors import InvalidValue
 from elasticdl.runtime.jobs.account import Account
 
-__all__ = ["Accounts", "Jobs", "Say", "Steps", "Workers", "jobs_at"]
+__all__ = ["Accounts", "Jobs", "Left", "Say", "Steps", "Workers", "jobs_at", "left_with", "quiet"]
 
 Say = Callable[[str], None]
 Steps = tuple[tuple[str, str], ...]
@@ -18,12 +18,30 @@ Workers = tuple[int, int]
 Accounts = list[Account]
 
 
+class Left(KeyboardInterrupt):
+    """Ctrl-C when something had been asked of a job: what became of it, in words."""
+
+
+@contextmanager
+def left_with(words: str) -> Iterator[None]:
+    """What Ctrl-C in the block means."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Left(words) from None
+
+
+def quiet(line: str) -> None:
+    """Says nothing."""
+
+
 class Jobs(Protocol):
     """Jobs of one kind. A job is named as users name it; one that is unknown raises, with the nearest name."""
 
     def list(self, places: Sequence[str]) -> Accounts: ...
 
-    def account(self, job: str) -> Account: ...
+    def account(self, job: str, say: Say = quiet) -> Account:
+        """What takes long is said."""
 
     def next_steps(self, account: Account) -> Steps: ...
 
@@ -33,7 +51,11 @@ class Jobs(Protocol):
         """Shows its lines; what else there is to know is said."""
 
     def stop(self, job: str, say: Say, *, now: bool, waits: bool) -> Account | None:
-        """None when it is not waited for."""
+        """None when it is not waited for.
+
+        Raises:
+          Left: Ctrl-C after it was asked to stop.
+        """
 
     def scale(self, job: str, workers: Workers, say: Say) -> None: ...
 

@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from elasticdl.errors import InvalidValue, RunError
+from elasticdl.errors import InvalidValue, RunError, UnknownName
 from elasticdl.job.parse import workers_text
 from elasticdl.runtime.jobs.account import DONE, RUNNING, Account
 from elasticdl.runtime.jobs.driver_logs import follow_driver, show_driver
 from elasticdl.runtime.jobs.inside import progress_inside
-from elasticdl.runtime.jobs.jobs import Accounts, Say, Steps, Workers
+from elasticdl.runtime.jobs.jobs import Accounts, Say, Steps, Workers, left_with, quiet
 from elasticdl.runtime.jobs.ray_job import (
     STOPPED,
     WITH_CHECKPOINTS,
@@ -24,15 +24,17 @@ from elasticdl.runtime.jobs.ray_job import (
     resume_command,
 )
 from elasticdl.runtime.jobs.shares import Group, shared
-from elasticdl.runtime.kubernetes.client import Cluster, Look
-from elasticdl.runtime.kubernetes.refusals import Refused, Unreachable
+from elasticdl.runtime.kubernetes.checks import check_namespace, is_ours
+from elasticdl.runtime.kubernetes.client import Cluster, Look, Object
+from elasticdl.runtime.kubernetes.coming_back import goes_on
+from elasticdl.runtime.kubernetes.refusals import Refused, Unreachable, is_passing
 from elasticdl.runtime.kubernetes.words import State, told
 
 __all__ = ["ClusterJobs"]
 
 POLL_S = 2.0
 """How often a job that is waited for is looked at."""
-SILENCE_S = 60.0
+SILENCE_S = 600.0
 """For so long a cluster may be away while a job is waited for."""
 
 DELETED = "deleted"
@@ -66,19 +68,21 @@ class ClusterJobs:
             is_over = told(job, [], []).is_over
             pods = [] if is_over else self._cluster.pods(job["metadata"]["name"])
             found.append(account_of_job(job, told(job, pods, []), pods, self._where))
+        if not found:
+            check_namespace(self._cluster)
         return sorted(found, key=lambda one: (one.started or 0.0, one.name), reverse=True)
 
-    def account(self, job: str) -> Account:
+    def account(self, job: str, say: Say = quiet) -> Account:
         seen, state = self._look(job)
         account = self._account(seen, state)
         output = noted(seen.job, "output")
         if output is None or account.command not in WITH_CHECKPOINTS:
             return account
-        return progress_inside(self._cluster, account, output)
+        return progress_inside(self._cluster, account, output, say)
 
     def next_steps(self, account: Account) -> Steps:
         flags = f"--cluster={shlex.quote(self._cluster.flag)} --namespace={self._cluster.namespace}"
-        if account.message == DELETED:
+        if DELETED in (account.message, account.status):
             return ()
         if account.status not in ENDS:
             return (
@@ -86,10 +90,11 @@ class ClusterJobs:
                 ("stop it", f"elasticdl jobs stop {account.name} {flags}"),
             )
         said = ("see what it said", f"elasticdl jobs logs {account.name} {flags}")
-        if account.status == "completed" or account.command != "train":
+        if account.status == "completed" or account.command not in WITH_CHECKPOINTS:
             return (said,)
+        here = " (in the project's directory)" if account.command == "run" else ""
         job = self._cluster.get(account.name)
-        return (said, ("go on", resume_command(job, flags)))
+        return (said, (f"go on{here}", resume_command(job, flags)))
 
     def logs(
         self, job: str, say: Say, show: Say, *, worker: str | None, tail: int | None, follow: bool
@@ -104,37 +109,75 @@ class ClusterJobs:
 
     def wait(self, job: str, timeout_s: float | None) -> Account | None:
         until = None if timeout_s is None else self._clock() + timeout_s
-        while not self._is_over(job):
+        found = self._get(job, until)
+        while found is None or not told(found, [], []).is_over:
             if until is not None and self._clock() >= until:
                 return None
             self._wait(POLL_S)
-        return self._account(*self._look(job))
+            before = found
+            try:
+                found = self._get(job, until)
+            except UnknownName:
+                if before is None:
+                    raise
+                return replace(self._account_of(before), status=DELETED, message=None, ended=None)
+        with contextlib.suppress(UnknownName, Refused, Unreachable):
+            return self._account(*self._look(job))  # its pods may say why
+        return self._account_of(found)
 
     # --- changing ---
 
     def stop(self, job: str, say: Say, *, now: bool, waits: bool) -> Account | None:
         """With a checkpoint where there is a training that can write one; otherwise the job is deleted."""
+        found = self._cluster.get(job)
+        if not is_ours(found):
+            raise InvalidValue(
+                f"The RayJob {job!r} is not ElasticDL's: it lacks the label app.kubernetes.io/managed-by=elasticdl. "
+                f"Delete it with: kubectl delete rayjob {job} -n {self._cluster.namespace}"
+            )
+        if now:
+            return self._delete(job, found, say)
         seen, state = self._look(job)
         if state.is_over:
-            raise InvalidValue(f"The job {job!r} has ended already: {state.phase}.")
+            raise InvalidValue(
+                f"The job {job!r} has ended already: {state.phase}. Take it away with --now."
+            )
         output = noted(seen.job, "output")
-        is_training = output is not None and noted(seen.job, "command") in WITH_CHECKPOINTS
-        runs = state.phase == RUNNING and head_runs(seen.pods)
-        if now or not is_training or not runs:
+        if output is None or noted(seen.job, "command") not in WITH_CHECKPOINTS:
+            return self._delete(job, found, say, ": it writes no checkpoints")
+        if state.phase != RUNNING:
+            return self._delete(
+                job, found, say, ": it did not run yet, so there is nothing to save"
+            )
+        if not head_runs(seen.pods):
+            raise RunError(
+                f"The job {job!r} runs, but its head pod is not to be seen, which would write the checkpoint. Try "
+                "again, or delete the job, without a checkpoint, with --now."
+            )
+        return self._stop_with_checkpoint(job, output, say, waits)
+
+    def _delete(self, job: str, found: Object, say: Say, why: str = "") -> Account:
+        with left_with(f"It is not known whether {job} was deleted."):
             self._cluster.delete(job)
-            say(f"Deleted the job {job}{'' if now else _why_deleted(is_training)}.")
-            return replace(self._account(seen, state), status="stopped", message=DELETED)
-        try:
-            self._ask(job, ["elasticdl", "jobs", "stop", str(output), "--no_wait"])
-        except RunError as error:
-            error.add_note("Delete the job, without a checkpoint, with --now.")
-            raise
-        self._note(job, {STOPPED: datetime.now().astimezone().isoformat(timespec="seconds")})
-        say(f"Asked {job} to stop.")
-        if not waits:
-            return None
-        say("Waiting for its checkpoint ...")
-        return self.wait(job, None)
+        say(f"Deleted the job {job}{why}.")
+        before = self._account_of(found)
+        status = before.status if before.status in ENDS else "stopped"
+        return replace(before, status=status, message=DELETED)
+
+    def _stop_with_checkpoint(self, job: str, output: str, say: Say, waits: bool) -> Account | None:
+        with left_with(f"It is not known whether {job} was asked to stop."):
+            try:
+                self._ask(job, ["elasticdl", "jobs", "stop", output, "--no_wait"])
+            except RunError as error:
+                error.add_note("Delete the job, without a checkpoint, with --now.")
+                raise
+        with left_with(f"{job} was asked to stop, and will."):
+            self._note(job, {STOPPED: datetime.now().astimezone().isoformat(timespec="seconds")})
+            say(f"Asked {job} to stop.")
+            if not waits:
+                return None
+            say("Waiting for its checkpoint ...")
+            return self.wait(job, None)
 
     def scale(self, job: str, workers: Workers, say: Say) -> None:
         """First there is room for workers, then the run hears of it; if it refuses, the room is as before."""
@@ -186,16 +229,23 @@ class ClusterJobs:
     def _account(self, seen: Look, state: State) -> Account:
         return account_of_job(seen.job, state, seen.pods, self._where)
 
-    def _is_over(self, job: str) -> bool:
-        """A cluster that is away for a while does not end the waiting."""
-        until = self._clock() + SILENCE_S
+    def _account_of(self, job: Object) -> Account:
+        """Without its pods."""
+        return account_of_job(job, told(job, [], []), [], self._where)
+
+    def _get(self, job: str, until: float | None) -> Object | None:
+        """The job; None when the cluster does not answer until then. For a while it may be away."""
+        away_until = self._clock() + SILENCE_S
         while True:
             try:
-                return told(self._cluster.get(job), [], []).is_over
-            except Unreachable:
-                if self._clock() >= until:
+                return self._cluster.get(job)
+            except (Refused, Unreachable) as error:
+                if not is_passing(error) or self._clock() >= away_until:
+                    error.add_note(goes_on(self._cluster, job))
                     raise
-                self._wait(POLL_S)
+            if until is not None and self._clock() >= until:
+                return None
+            self._wait(POLL_S)
 
     def _ask(self, job: str, argv: Sequence[str]) -> str:
         """What a command in the head pod says.
@@ -212,11 +262,3 @@ class ClusterJobs:
     def _note(self, job: str, annotations: dict[str, str]) -> None:
         with contextlib.suppress(Refused, Unreachable):  # it is only for who lists jobs later
             self._cluster.patch(job, {"metadata": {"annotations": annotations}})
-
-
-def _why_deleted(is_training: bool) -> str:
-    return (
-        ": it did not run yet, so there is nothing to save"
-        if is_training
-        else ": it writes no checkpoints"
-    )

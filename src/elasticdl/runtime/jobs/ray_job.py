@@ -26,6 +26,16 @@ WITH_CHECKPOINTS = ("train", "run")
 STOPPED = "elasticdl/stopped"
 """The annotation of a job that was asked to stop: its driver ends with an exit code, which is a failure to KubeRay."""
 
+SAID_ANEW = ("output", "image_name", "num_workers", "cluster", "namespace", "job_name")
+OF_THE_POD = (
+    "project_root",
+    "distribution_strategy",
+    "num_workers",
+    "worker_resource_request",
+    "ray_address",
+)
+"""Flags that the command in the pod has, and not the user's."""
+
 
 def account_of_job(job: Object, state: State, pods: Sequence[Object], where: str) -> Account:
     """The account of a job.
@@ -55,34 +65,37 @@ def noted(job: Object, name: str) -> str | None:
 
 
 def resume_command(job: Object, where: str) -> str:
-    """The command that goes on with a training, in the same image and with as many workers.
+    """The command that goes on with a job: in the same image, with as many workers and what else it had.
+
+    An experiment goes on by itself when the same command is given again.
 
     Args:
       where: the flags that lead to the cluster.
     """
-    spec = job["spec"]["rayClusterSpec"]
-    pod = spec["headGroupSpec"]["template"]["spec"]
-    flags = {
-        "output": noted(job, "output"),
+    pod = job["spec"]["rayClusterSpec"]["headGroupSpec"]["template"]["spec"]
+    anew = {
         "image_name": pod["containers"][0].get("image"),
         "num_workers": noted(job, "num_workers"),
-        "volume": _volumes(pod),
     }
-    given = [f"--{name}={shlex.quote(value)}" for name, value in flags.items() if value]
-    return " ".join(["elasticdl train --resume", *given, where])
+    if noted(job, "command") == "run":
+        start = ["elasticdl", "run", *_words(job["spec"].get("entrypoint"), OF_THE_POD)[2:]]
+    else:
+        start = ["elasticdl", "train", "--resume"]
+        anew = {"output": noted(job, "output"), **anew}
+    given = [f"--{name}={value}" for name, value in anew.items() if value]
+    return f"{shlex.join([*start, *given, *_words(noted(job, 'flags'), SAID_ANEW)])} {where}"
 
 
-def _volumes(pod: Object) -> str:
-    """As --volume takes them."""
-    mounts = {m["name"]: m["mountPath"] for m in pod["containers"][0].get("volumeMounts", [])}
-    found = []
-    for volume in pod.get("volumes", []):
-        claim = volume.get("persistentVolumeClaim", {}).get("claimName")
-        path = volume.get("hostPath", {}).get("path")
-        source = f"claim_name={claim}" if claim else f"host_path={path}" if path else ""
-        if source and volume["name"] in mounts:
-            found.append(f"{source},mount_path={mounts[volume['name']]}")
-    return ";".join(found)
+def _words(text: str | None, without: Sequence[str]) -> list[str]:
+    """The words of a command, without those flags."""
+    with contextlib.suppress(ValueError):  # somebody else wrote it
+        words = shlex.split(text or "")
+        return [word for word in words if _flag(word) not in without]
+    return []
+
+
+def _flag(word: str) -> str:
+    return word.removeprefix("--").partition("=")[0] if word.startswith("--") else ""
 
 
 def head_runs(pods: Sequence[Object]) -> bool:

@@ -12,7 +12,7 @@ from elasticdl.job.config import JobConfig
 from elasticdl.job.parse import parse_workers, workers_text
 from elasticdl.runtime.jobs.account import DONE, RUNNING, Account
 from elasticdl.runtime.jobs.find import account, find_run, list_runs
-from elasticdl.runtime.jobs.jobs import Accounts, Say, Steps, Workers
+from elasticdl.runtime.jobs.jobs import Accounts, Say, Steps, Workers, quiet
 from elasticdl.runtime.jobs.logs import log_lines
 from elasticdl.runtime.jobs.record import described
 from elasticdl.runtime.jobs.stop import stop, wait_for
@@ -26,7 +26,7 @@ class RunDirectories:
     def list(self, places: Sequence[str]) -> Accounts:
         return list_runs(places)
 
-    def account(self, job: str) -> Account:
+    def account(self, job: str, say: Say = quiet) -> Account:
         return account(find_run(job))
 
     def logs(

@@ -5,18 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from elasticdl.artifacts.hold import Holder
 from elasticdl.artifacts.run_directory import RunDirectory
 from elasticdl.errors import InvalidValue
 from elasticdl.runtime.jobs.account import Account
 from elasticdl.runtime.jobs.find import account
+from elasticdl.runtime.jobs.jobs import Say, left_with
 from elasticdl.runtime.jobs.logs import poll_s
 
 __all__ = ["stop", "wait_for"]
 
 PATIENCE_S = 30.0
 """After so long it is said what a run that was asked to stop may be doing."""
-
-Say = Callable[[str], None]
 
 
 def stop(
@@ -31,14 +31,24 @@ def stop(
 
     Raises:
       InvalidValue: it has ended already.
+      Left: Ctrl-C after it was asked.
     """
     before, holder = account(directory), directory.holder
     if holder is None:
         raise InvalidValue(f"The run in {directory.path} has ended already: {before.said}.")
-    directory.ask_to_stop()
-    say(f"Asked {before.name} ({holder}) to stop.")
-    if not waits:
-        return None
+    with left_with(f"{before.name} was asked to stop, and will."):
+        directory.ask_to_stop()
+        say(f"Asked {before.name} ({holder}) to stop.")
+        return _ended(directory, holder, say, wait, clock) if waits else None
+
+
+def _ended(
+    directory: RunDirectory,
+    holder: Holder,
+    say: Say,
+    wait: Callable[[float], None],
+    clock: Callable[[], float],
+) -> Account:
     say("Waiting for its checkpoint ...")
     ended = wait_for(directory, PATIENCE_S, wait=wait, clock=clock)
     if ended is None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import logging
 import os
 from collections.abc import Iterator
@@ -10,9 +9,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from elasticdl.errors import InvalidValue, MissingPackage, NotFound, RunError, UnknownName, nearest
+from elasticdl.errors import InvalidValue, NotFound, RunError
+from elasticdl.runtime.kubernetes.exec_plugin import load_with_plugin
+from elasticdl.runtime.kubernetes.kubeconfig import choose, without_password
+from elasticdl.runtime.kubernetes.package import import_kubernetes
 
-__all__ = ["Access", "find_access", "import_kubernetes"]
+__all__ = ["Access", "find_access", "import_kubernetes", "without_password"]
 
 DEFAULT_FILE = "~/.kube/config"
 POD_NAMESPACE_FILE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
@@ -31,17 +33,6 @@ class Access:
     configuration: Any
     context: str | None
     namespace: str
-
-
-def import_kubernetes(module: str = "client") -> Any:
-    """A module of the official client, or how to get it."""
-    try:
-        return importlib.import_module(f"kubernetes.{module}")
-    except ImportError as error:
-        raise MissingPackage(
-            "Jobs on Kubernetes need the package kubernetes, which is not installed. "
-            "Install it with: pip install 'elasticdl[kubernetes]'"
-        ) from error
 
 
 def find_access(context: str | None) -> Access:
@@ -64,33 +55,35 @@ def find_access(context: str | None) -> Access:
             f"No cluster is known: there is no kubeconfig at {files}. Get one from whoever runs the "
             "cluster, or give the path of another with: export KUBECONFIG=PATH"
         )
-    return _of_kubeconfig(os.pathsep.join(found), context)
+    return _of_kubeconfig(found, context)
 
 
-def _of_kubeconfig(files: str, context: str | None) -> Access:
-    config = import_kubernetes("config")
+def _of_kubeconfig(files: list[str], name: str | None) -> Access:
+    import_kubernetes()  # before it is looked for what only matters with it
+    context = choose(files, name)
+    where = os.pathsep.join(files)
     configuration = _new_configuration()
     try:
-        known, current = _contexts(files)
-        name = context or current
-        if name not in known:
-            raise _unknown_context(name, known, files)
         with _heard_errors() as heard:
-            config.load_kube_config(files, context=name, client_configuration=configuration)
-    except UnknownName:
-        raise
+            if "exec" in context.user:
+                load_with_plugin(where, context.name, configuration)
+            else:
+                config = import_kubernetes("config")
+                config.load_kube_config(
+                    where, context=context.name, client_configuration=configuration
+                )
     except Exception as error:  # what a broken file makes of the client's loader has many types
         said = str(error).strip().splitlines() or [type(error).__name__]
         raise InvalidValue(
-            f"The kubeconfig {files} cannot be used: {said[0]}. "
+            f"The kubeconfig {where} cannot be used: {said[0]}. "
             "See what kubectl makes of it with: kubectl config view"
         ) from None  # the cause's traceback shows the file's lines, which have tokens in them
     if heard:
         raise RunError(
-            f"The credentials for the context {name!r} cannot be had: {heard[0]}. The kubeconfig's command "
+            f"The credentials for the context {context.name!r} cannot be had: {heard[0]}. The kubeconfig's command "
             "for them failed: install it or log in again, then try: kubectl auth whoami"
         )
-    return Access(configuration, name, known[name].get("namespace") or "default")
+    return Access(configuration, context.name, context.namespace)
 
 
 @contextmanager
@@ -105,28 +98,6 @@ def _heard_errors() -> Iterator[list[str]]:
         yield heard
     finally:
         root.removeHandler(handler)
-
-
-def _contexts(files: str) -> tuple[dict[str, dict[str, Any]], str]:
-    merged = import_kubernetes("config.kube_config").KubeConfigMerger(files).config
-    contexts = {entry["name"]: entry["context"] for entry in _values(merged.value["contexts"])}
-    return contexts, merged.value.get("current-context") or ""
-
-
-def _values(entries: list[Any]) -> list[dict[str, Any]]:
-    return [getattr(entry, "value", entry) for entry in entries]
-
-
-def _unknown_context(name: str, known: dict[str, Any], files: str) -> UnknownName:
-    if not name:
-        return UnknownName(
-            f"The kubeconfig {files} has no current context. Choose one with --cluster=kubernetes:CONTEXT "
-            f"or: kubectl config use-context CONTEXT. {nearest('', known)}".rstrip()
-        )
-    return UnknownName(
-        f"Unknown context {name!r} in the kubeconfig {files}. {nearest(name, known)} "
-        "See all with: kubectl config get-contexts"
-    )
 
 
 def _of_this_pod() -> Access:

@@ -10,10 +10,16 @@ from typing import Any, Self
 
 from elasticdl.errors import InvalidValue, RunError, UnknownName, nearest
 from elasticdl.runtime.kubernetes import checks
-from elasticdl.runtime.kubernetes.access import Access, find_access, import_kubernetes
+from elasticdl.runtime.kubernetes.access import (
+    Access,
+    find_access,
+    import_kubernetes,
+    without_password,
+)
+from elasticdl.runtime.kubernetes.creation import created
 from elasticdl.runtime.kubernetes.driver_log import DriverLog
-from elasticdl.runtime.kubernetes.refusals import Refused, spoken
-from elasticdl.runtime.kubernetes.remote_command import run_in_pod
+from elasticdl.runtime.kubernetes.refusals import Refused, no_api, spoken
+from elasticdl.runtime.kubernetes.remote_command import COMMAND_S, run_in_pod
 
 __all__ = ["Cluster", "Look", "Object", "connect"]
 
@@ -23,6 +29,8 @@ Objects = list[Object]
 
 ANSWER_S = 10.0
 """How long the server may take to answer."""
+CREATE_S = 60.0
+"""The same for a new job: others may have a say in it (admission webhooks)."""
 
 
 @dataclass(frozen=True)
@@ -58,15 +66,16 @@ class Cluster:
     Attributes:
       namespace: where the jobs are.
       context: the kubeconfig's context; None inside of a cluster.
-      host: the API server's address.
+      host: the API server's address, without a password.
 
     Every method may raise Unreachable, and Refused with the server's words.
     """
 
     def __init__(self, access: Access, namespace: str | None = None) -> None:
         self.context = access.context
-        self.namespace = namespace or access.namespace
-        self.host: str = access.configuration.host
+        self.namespace = access.namespace if namespace is None else namespace
+        checks.check_namespace_name(self.namespace)
+        self.host: str = without_password(access.configuration.host)
         self.configuration = access.configuration
         kubernetes = import_kubernetes()
         if not self.configuration.verify_ssl:  # the user's own choice in the kubeconfig
@@ -145,13 +154,11 @@ class Cluster:
           InvalidValue: the server refuses what is in it, or has a RayJob of this name.
         """
         name = manifest["metadata"]["name"]
-        extra = {"dry_run": "All"} if dry_run else {}
-        doing, call = f"create the RayJob {name!r}", self._custom.create_namespaced_custom_object
+        checks.check_job(name)
         try:
-            # Strict: a misspelt field would be dropped without a word.
-            return self._ask(
-                doing, call, *self._rayjobs, dict(manifest), field_validation="Strict", **extra
-            )
+            if dry_run:
+                return self._create(manifest, dry_run="All")
+            return created(self, manifest, lambda: self._create(manifest))
         except Refused as error:
             if error.status == 409:
                 raise checks.name_taken(name, self) from error
@@ -161,26 +168,49 @@ class Cluster:
                 ) from error
             raise
 
+    def _create(self, manifest: Mapping[str, Any], **options: str) -> Object:
+        return self._ask(
+            f"create the RayJob {manifest['metadata']['name']!r}",
+            self._custom.create_namespaced_custom_object,
+            *self._rayjobs,
+            dict(manifest),
+            has="metadata",
+            # Strict: a misspelt field would be dropped without a word.
+            field_validation="Strict",
+            _request_timeout=CREATE_S,
+            **options,
+        )
+
     def get(self, name: str) -> Object:
         """A RayJob.
 
         Raises:
+          InvalidValue: it can be no name.
           UnknownName: there is none of this name.
         """
-        call = self._custom.get_namespaced_custom_object
-        try:
-            return self._ask(f"read the RayJob {name!r}", call, *self._rayjobs, name)
-        except Refused as error:
-            if error.status != 404:
-                raise
+        job = self.find(name)
+        if job is None:
             known = [job["metadata"]["name"] for job in self.list()]
             raise UnknownName(
                 f"Unknown job {name!r} in the namespace {self.namespace!r}. {nearest(name, known)}".rstrip()
-            ) from error
+            )
+        return job
+
+    def find(self, name: str) -> Object | None:
+        """A RayJob; None where there is none of this name."""
+        checks.check_job(name)
+        call = self._custom.get_namespaced_custom_object
+        try:
+            return self._ask(
+                f"read the RayJob {name!r}", call, *self._rayjobs, name, has="metadata"
+            )
+        except Refused as error:
+            if error.status != 404:
+                raise
+            return None
 
     def has_job(self, name: str) -> bool:
-        call = self._custom.get_namespaced_custom_object
-        return self._is_there(f"read the RayJob {name!r}", call, *self._rayjobs, name)
+        return self.find(name) is not None
 
     def list(self) -> Objects:
         """All RayJobs that ElasticDL has submitted, oldest first.
@@ -190,12 +220,14 @@ class Cluster:
         """
         call = self._custom.list_namespaced_custom_object
         try:
-            items = self._ask("list RayJobs", call, *self._rayjobs, label_selector=OURS)["items"]
+            answer = self._ask(
+                "list RayJobs", call, *self._rayjobs, has="items", label_selector=OURS
+            )
         except Refused as error:
             if error.status == 404:
                 raise checks.no_kuberay(self) from error
             raise
-        return sorted(items, key=_age)
+        return sorted(answer["items"], key=_age)
 
     def delete(self, name: str) -> None:
         """Take a RayJob away, with its pods.
@@ -215,6 +247,7 @@ class Cluster:
 
     def patch(self, name: str, change: Mapping[str, Any]) -> Object:
         """Merge a change into a RayJob."""
+        checks.check_job(name)
         call = self._custom.patch_namespaced_custom_object
         return self._ask(f"change the RayJob {name!r}", call, *self._rayjobs, name, dict(change))
 
@@ -227,12 +260,23 @@ class Cluster:
 
     def pods(self, name: str) -> Objects:
         """The pods of a job, oldest first: head, workers, and the one that shows the driver's output."""
+        return self._pods(self.find(name) or {"metadata": {"name": name}})
+
+    def _pods(self, job: Object) -> Objects:
+        """By the labels of ElasticDL, which a user's `with_pod` may have taken away, of KubeRay and of Kubernetes."""
+        name = job["metadata"]["name"]
+        selectors = [f"elasticdl/job={name}", f"job-name={name}"]
+        if ray_cluster := (job.get("status") or {}).get("rayClusterName"):
+            selectors.append(f"ray.io/cluster={ray_cluster}")
         found: dict[str, Object] = {}
-        for selector in (f"elasticdl/job={name}", f"job-name={name}"):
-            call = self.core.list_namespaced_pod
-            answer = self._ask("list pods", call, self.namespace, label_selector=selector)
-            found |= {pod["metadata"]["name"]: pod for pod in answer["items"]}
+        for selector in selectors:
+            found |= {pod["metadata"]["name"]: pod for pod in self._pods_with(selector)}
         return sorted(found.values(), key=_age)
+
+    def _pods_with(self, labels: str) -> Objects:
+        call = self.core.list_namespaced_pod
+        answer = self._ask("list pods", call, self.namespace, has="items", label_selector=labels)
+        return sorted(answer["items"], key=_age)
 
     def head_pod(self, name: str) -> Object | None:
         """The newest head pod of a job."""
@@ -241,7 +285,8 @@ class Cluster:
 
     def submitter_pod(self, name: str) -> Object | None:
         """The newest pod that shows the driver's output."""
-        found = [pod for pod in self.pods(name) if _label(pod, "job-name") == name]
+        checks.check_job(name)
+        found = self._pods_with(f"job-name={name}")
         return found[-1] if found else None
 
     def pod(self, pod: str) -> Object | None:
@@ -261,8 +306,9 @@ class Cluster:
         Raises:
           UnknownName: there is none of this name.
         """
-        job, pods = self.get(name), self.pods(name)
-        about = {name, job.get("status", {}).get("rayClusterName", name)}
+        job = self.get(name)
+        pods = self._pods(job)
+        about = {name, (job.get("status") or {}).get("rayClusterName", name)}
         return Look(job, pods, self._events(about | {pod["metadata"]["name"] for pod in pods}))
 
     def events(self, name: str) -> Objects:
@@ -272,7 +318,7 @@ class Cluster:
     def _events(self, about: set[str]) -> Objects:
         try:
             call = self.core.list_namespaced_event
-            items = self._ask("list events", call, self.namespace)["items"]
+            items = self._ask("list events", call, self.namespace, has="items")["items"]
         except Refused as error:
             if error.status != 403:
                 raise
@@ -293,7 +339,9 @@ class Cluster:
         with DriverLog(self, name) as log:
             yield from log.lines(follow)
 
-    def exec_in_head(self, name: str, argv: Sequence[str]) -> tuple[int, str]:
+    def exec_in_head(
+        self, name: str, argv: Sequence[str], timeout_s: float = COMMAND_S
+    ) -> tuple[int, str]:
         """Run a command in a job's head pod: its exit code, and what it printed."""
         head = self.head_pod(name)
         if head is None:
@@ -301,7 +349,7 @@ class Cluster:
                 f"The job {name!r} has no head pod to run a command in: it is not running."
             )
         with spoken(self.host, f"run a command in the pod {head['metadata']['name']!r}"):
-            return run_in_pod(self.configuration, head, list(argv))
+            return run_in_pod(self.configuration, head, list(argv), timeout_s)
 
     # Workers
 
@@ -313,7 +361,8 @@ class Cluster:
     def scale_group(self, name: str, group: str, minimum: int, maximum: int) -> None:
         """Set how many workers a group of a running job may have.
 
-        KubeRay does not look at the RayJob again: the change goes to its RayCluster.
+        KubeRay does not look at the RayJob again: the change goes to its RayCluster. Where that has no autoscaler
+        nobody chooses between the two numbers: there are as many as may be.
 
         Raises:
           UnknownName: there is no such job or group.
@@ -328,6 +377,8 @@ class Cluster:
             )
         at = f"/spec/workerGroupSpecs/{names.index(group)}"
         now = groups[names.index(group)].get("replicas", minimum)
+        if not ray_cluster["spec"].get("enableInTreeAutoscaling"):
+            now = maximum
         values = {
             "minReplicas": minimum,
             "maxReplicas": maximum,
@@ -348,7 +399,7 @@ class Cluster:
         )
 
     def _ray_cluster(self, name: str) -> Object:
-        ray_cluster = self.get(name).get("status", {}).get("rayClusterName")
+        ray_cluster = (self.get(name).get("status") or {}).get("rayClusterName")
         if not ray_cluster:
             raise RunError(f"The job {name!r} has no Ray cluster now: it is not running.")
         return self._ask(
@@ -359,6 +410,7 @@ class Cluster:
             self.namespace,
             "rayclusters",
             ray_cluster,
+            has="spec",
         )
 
     # Calls
@@ -367,11 +419,23 @@ class Cluster:
     def _rayjobs(self) -> tuple[str, str, str, str]:
         return "ray.io", "v1", self.namespace, "rayjobs"
 
-    def _ask(self, doing: str, call: Any, *arguments: Any, **options: Any) -> Object:
-        """The answer as plain JSON: the client's own classes refuse fields that they do not know."""
-        options |= {"_preload_content": False, "_request_timeout": ANSWER_S}
+    def _ask(
+        self, doing: str, call: Any, *arguments: Any, has: str | None = None, **options: Any
+    ) -> Object:
+        """The answer as plain JSON: the client's own classes refuse fields that they do not know.
+
+        Args:
+          has: a field that every such answer of a Kubernetes API has.
+        """
+        options = {"_preload_content": False, "_request_timeout": ANSWER_S, **options}
         with spoken(self.host, doing):
-            answer: Object = json.loads(call(*arguments, **options).data)
+            said: bytes = call(*arguments, **options).data
+        try:
+            answer: Object = json.loads(said)
+        except ValueError:
+            raise no_api(self.host, said) from None
+        if not isinstance(answer, dict) or (has and not isinstance(answer.get(has), dict | list)):
+            raise no_api(self.host, f"JSON without {has or 'fields'}")
         return answer
 
     def _is_there(self, doing: str, call: Any, *arguments: Any) -> bool:

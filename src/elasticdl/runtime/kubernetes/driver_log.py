@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from elasticdl.errors import RunError
-from elasticdl.runtime.kubernetes.refusals import Refused, Unreachable, spoken
+from elasticdl.runtime.kubernetes.refusals import Refused, Unreachable, is_passing, spoken
 
 if TYPE_CHECKING:
     from elasticdl.runtime.kubernetes.client import Cluster
@@ -117,7 +117,7 @@ class DriverLog:
             is_absent = error.status in (400, 404)  # the container is not up yet; its pod is gone
             if is_absent and not follow:
                 raise self._no_log() from error
-            if not is_absent and (error.status < 500 or not follow):
+            if not is_absent and not (follow and is_passing(error)):
                 raise
             return error.status == 404
         finally:

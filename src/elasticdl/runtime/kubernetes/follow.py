@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import queue
-import shlex
 import threading
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from elasticdl.errors import RunError, Stopped, UnknownName
+from elasticdl.errors import RunError, UnknownName
+from elasticdl.runtime.kubernetes.coming_back import Detached, detached, goes_on, heard_sigterm
 from elasticdl.runtime.kubernetes.driver_log import DriverLog
 from elasticdl.runtime.kubernetes.forward import forward
-from elasticdl.runtime.kubernetes.refusals import Refused, Unreachable
+from elasticdl.runtime.kubernetes.refusals import Refused, Unreachable, is_passing
 from elasticdl.runtime.kubernetes.words import State, told
 
 if TYPE_CHECKING:
@@ -28,12 +28,11 @@ POLL_S = 2.0
 PATIENCE_S = 600.0
 """How long a cluster may be silent before we give up to follow: the job itself goes on."""
 
+UNSEEN_S = 30.0
+"""After so long it is said where to look for a KubeRay that does not look at the job."""
+
 LAST_LINES_S = 10.0
 """How long the last lines of a job that has ended may take to come."""
-
-
-class Detached(Stopped):
-    """Ctrl-C while a job was followed: it goes on."""
 
 
 def follow(
@@ -58,20 +57,19 @@ def follow(
       patience_s: for how long it may not answer.
 
     Raises:
-      Detached: Ctrl-C; the job goes on.
+      Detached: Ctrl-C or SIGTERM; the job goes on.
       UnknownName: there is no such job.
       RunError: the cluster does not answer any more, or does not accept the credentials.
     """
-    with contextlib.ExitStack() as held:
+    with contextlib.ExitStack() as held, heard_sigterm():
         follower = _Follower(cluster, name, say, show or _print, held, poll_s, patience_s)
         try:
             return follower.run(until_running)
-        except KeyboardInterrupt:
-            flags = f"--cluster={shlex.quote(cluster.flag)} --namespace={cluster.namespace}"
-            raise Detached(
-                f"The job {name!r} goes on. Come back with: elasticdl jobs logs -f {name} {flags}, "
-                f"stop it with: elasticdl jobs stop {name} {flags}"
-            ) from None
+        except KeyboardInterrupt as stopped:
+            raise detached(goes_on(cluster, name), stopped) from None
+        except (Refused, Unreachable) as error:
+            error.add_note(goes_on(cluster, name))
+            raise
 
 
 class _Follower:
@@ -90,6 +88,7 @@ class _Follower:
         self._held = held
         self._output: _Output | None = None
         self._phase = ""
+        self._began = time.monotonic()
         self._said: set[str] = set()
         self._silent_since: float | None = None
 
@@ -126,10 +125,9 @@ class _Follower:
         return told(seen.job, seen.pods, seen.events)
 
     def _bear(self, error: Unreachable | Refused) -> None:
-        """Go on without an answer for a while, unless the first one is missing or no other will come."""
-        is_passing = isinstance(error, Unreachable) or error.status >= 500 or error.status == 429
+        """Go on without an answer for a while, unless no other will come."""
         now = time.monotonic()
-        if not is_passing or not self._phase:
+        if not is_passing(error):
             raise error
         if self._silent_since is None:
             self._silent_since = now
@@ -141,11 +139,19 @@ class _Follower:
         if state.phase != self._phase:
             self._phase = state.phase
             self._say(_sentence(self._name, state))
+        if state.phase == "submitted" and time.monotonic() - self._began >= UNSEEN_S:
+            self._say_once(
+                "KubeRay has still not looked at the job. Does it run? See with: kubectl get pods -n ray-system"
+            )
         for trouble in state.troubles:
-            key = trouble.split(":")[0]  # what comes then are details, which change all the time
-            if key not in self._said and not state.is_over:
-                self._said.add(key)
-                self._say(trouble)
+            if not state.is_over:
+                self._say_once(trouble)
+
+    def _say_once(self, line: str) -> None:
+        key = line.split(":")[0]  # what comes then are details, which change all the time
+        if key not in self._said:
+            self._said.add(key)
+            self._say(line)
 
     def _attend(self) -> None:
         """Open the dashboard's way, and listen to the job's output."""

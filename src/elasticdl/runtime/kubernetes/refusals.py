@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
 from elasticdl.errors import ElasticDLError, RunError
 from elasticdl.runtime.kubernetes.access import import_kubernetes
 
-__all__ = ["Refused", "Unreachable", "spoken", "words_of"]
+__all__ = ["Refused", "Unreachable", "is_passing", "no_api", "spoken", "words_of"]
+
+LINE = 200
+"""So much of an answer that is none of Kubernetes' own is shown."""
 
 
 class Refused(RunError):
@@ -28,7 +33,29 @@ class Refused(RunError):
 
 
 class Unreachable(RunError):
-    """Nobody answered: no name, no connection, no trust, or an answer that broke off."""
+    """Nobody answered: no name, no connection, no trust, an answer that broke off, or somebody else's."""
+
+
+def is_passing(error: Exception) -> bool:
+    """Whether the same question may be answered a little later."""
+    if isinstance(error, Refused):
+        return error.status >= 500 or error.status == 429
+    return isinstance(error, Unreachable)
+
+
+def no_api(host: str, answer: object) -> Unreachable:
+    """The error for an answer that no API server gives.
+
+    Args:
+      answer: its body, or what it is in words.
+    """
+    text = answer if isinstance(answer, str) else "no JSON"
+    if isinstance(answer, bytes) and answer.lstrip()[:1] == b"<":
+        text = "HTML"
+    return Unreachable(
+        f"The cluster at {host} does not answer as a Kubernetes API ({text}): is a proxy or a login page in between? "
+        "Look at its address (server) in the kubeconfig."
+    )
 
 
 @contextmanager
@@ -44,7 +71,7 @@ def spoken(host: str, doing: str) -> Iterator[None]:
     try:
         yield
     except api_exception as error:
-        if isinstance(error.__context__, (KeyboardInterrupt, SystemExit)):
+        if not error.status and isinstance(error.__context__, (KeyboardInterrupt, SystemExit)):
             raise error.__context__ from None  # the client makes an answer of it
         raise _of_answer(error, host, doing) from error
     except (urllib3.exceptions.HTTPError, OSError) as error:
@@ -54,12 +81,19 @@ def spoken(host: str, doing: str) -> Iterator[None]:
 
 
 def words_of(error: Any) -> str:
-    """The server's own words in one of the client's exceptions."""
-    try:
-        message = json.loads(error.body).get("message")
-    except (AttributeError, TypeError, ValueError):
-        message = None
-    return str(message or error.body or error.reason or f"status {error.status}").strip()
+    """The server's own words in one of the client's exceptions: of a page, which is somebody else's, only its title."""
+    body = error.body.decode("utf-8", "replace") if isinstance(error.body, bytes) else error.body
+    text = str(body or "").strip()
+    with contextlib.suppress(AttributeError, ValueError):
+        if message := json.loads(text).get("message"):
+            return str(message).strip()
+    title = f"{error.status} {error.reason or ''}".strip()
+    if text.startswith("<"):
+        return f"{title} (as HTML: is a proxy or a login page in between?)"
+    if not error.status:  # the client's own words
+        return text or str(error.reason or "").strip()
+    first = (text.splitlines() or [""])[0][:LINE]
+    return first if first and first.isprintable() else title
 
 
 def _of_answer(error: Any, host: str, doing: str) -> ElasticDLError:
@@ -68,21 +102,43 @@ def _of_answer(error: Any, host: str, doing: str) -> ElasticDLError:
         status, said = _of_handshake(said)
     if status == 0:
         return _of_silence(error, host)
+    if status < 400:
+        return no_api(host, _redirect(error) or f"status {status}")
+    return Refused(_refusal(status, said, host, doing), status, said)
+
+
+def _refusal(status: int, said: str, host: str, doing: str) -> str:
+    end = said if said.endswith((".", "!", "?")) else f"{said}."
     if status == 401:
-        return Refused(
-            f"The cluster at {host} does not accept the credentials: {said}. They are wrong or have "
-            "expired. Log in again as your cluster's provider says, then try: kubectl auth whoami",
-            status,
-            said,
+        return (
+            f"The cluster at {host} does not accept the credentials: {end} They are wrong or have "
+            "expired. Log in again as your cluster's provider says, then try: kubectl auth whoami"
         )
     if status == 403:
-        return Refused(
-            f"You may not {doing}: {said}. Ask whoever runs the cluster for the rights "
-            "in deploy/rbac.yaml.",
-            status,
-            said,
+        return f"You may not {doing}: {end} {_permission(said)}"
+    if status == 429:
+        return f"The cluster cannot {doing}: {end} It has too much to do: try again in a minute."
+    if status >= 500:
+        return (
+            f"The cluster cannot {doing}: {end} That is trouble of its own: try again, and if it stays tell whoever "
+            "runs the cluster."
         )
-    return Refused(f"The cluster cannot {doing}: {said}", status, said)
+    return f"The cluster cannot {doing}: {said}"
+
+
+def _permission(said: str) -> str:
+    """What helps: rights are one thing, rules for what is made with them another."""
+    if re.search(r"is forbidden: User .* cannot ", said, re.DOTALL):
+        return "Ask whoever runs the cluster for the rights in deploy/rbac.yaml."
+    return "A rule of the cluster forbids it: do as it says, or ask whoever runs the cluster."
+
+
+def _redirect(error: Any) -> str:
+    address = (error.headers or {}).get("Location") if hasattr(error, "headers") else None
+    if not address:
+        return ""
+    place = urlsplit(str(address))
+    return f"a redirect to {place.scheme}://{place.hostname}" if place.hostname else "a redirect"
 
 
 def _of_handshake(said: str) -> tuple[int, str]:

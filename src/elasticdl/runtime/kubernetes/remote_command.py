@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import queue
+import threading
 from typing import Any
 
 from elasticdl.runtime.kubernetes.access import import_kubernetes
 
-__all__ = ["run_in_pod"]
+__all__ = ["COMMAND_S", "run_in_pod"]
 
 COMMAND_S = 60.0
 """How long a command may take: it asks something of a running job, it is no work of its own."""
@@ -15,8 +17,33 @@ COMMAND_S = 60.0
 STATUS = 3  # the channel on which the server tells how the command ended
 
 
-def run_in_pod(configuration: Any, pod: dict[str, Any], argv: list[str]) -> tuple[int, str]:
-    """The exit code of a command in a pod's first container, and what it printed."""
+Answer = tuple[int, str]
+
+
+def run_in_pod(
+    configuration: Any, pod: dict[str, Any], argv: list[str], timeout_s: float = COMMAND_S
+) -> Answer:
+    """The exit code of a command in a pod's first container, and what it printed; 124 when it takes too long."""
+    answers: queue.SimpleQueue[Answer | BaseException] = queue.SimpleQueue()
+
+    def ask() -> None:
+        try:
+            answers.put(_run(configuration, pod, argv, timeout_s))
+        except BaseException as error:
+            answers.put(error)
+
+    # In a thread: the client waits for ever for a node that does not let it in.
+    threading.Thread(target=ask, name="remote-command", daemon=True).start()
+    try:
+        answer = answers.get(timeout=timeout_s + 1)
+    except queue.Empty:
+        return _too_long("", timeout_s)
+    if isinstance(answer, BaseException):
+        raise answer
+    return answer
+
+
+def _run(configuration: Any, pod: dict[str, Any], argv: list[str], timeout_s: float) -> Answer:
     kubernetes, stream = import_kubernetes(), import_kubernetes("stream")
     client = kubernetes.ApiClient(configuration)  # `stream` changes its client: one of its own
     try:
@@ -33,7 +60,7 @@ def run_in_pod(configuration: Any, pod: dict[str, Any], argv: list[str]) -> tupl
             _preload_content=False,
         )
         try:
-            socket.run_forever(timeout=COMMAND_S)
+            socket.run_forever(timeout=timeout_s)
             has_ended = not socket.is_open()
             status = socket.read_channel(STATUS) if has_ended else ""
             output: str = socket.read_all()
@@ -43,12 +70,19 @@ def run_in_pod(configuration: Any, pod: dict[str, Any], argv: list[str]) -> tupl
     finally:
         client.close()
     if not has_ended:
-        return 124, f"{output}\nThe command did not end within {COMMAND_S:g} seconds.".lstrip()
+        return _too_long(output, timeout_s)
     return _exit_code(status, output)
 
 
-def _exit_code(status: str, output: str) -> tuple[int, str]:
-    told: dict[str, Any] = json.loads(status or '{"message": "The connection broke."}')
+def _too_long(output: str, timeout_s: float) -> Answer:
+    return 124, f"{output}\nThe command did not end within {timeout_s:g} seconds.".lstrip()
+
+
+def _exit_code(status: str, output: str) -> Answer:
+    try:
+        told: dict[str, Any] = json.loads(status)
+    except ValueError:
+        told = {"message": "The connection broke."}
     if told.get("status") == "Success":
         return 0, output
     causes = told.get("details", {}).get("causes", [])
