@@ -11,6 +11,7 @@ import fsspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from run_directories import append, ended, evaluation, line, started, step, whole_run, write_run
 
 from elasticdl.artifacts.run_directory import RunDirectory
 from elasticdl.errors import NotFound
@@ -30,7 +31,6 @@ from elasticdl.runtime.dashboard.views import (
 )
 from elasticdl.runtime.jobs.account import account_of
 from elasticdl.runtime.jobs.find import account
-from run_directories import append, ended, evaluation, line, started, step, whole_run, write_run
 
 
 class Clock:

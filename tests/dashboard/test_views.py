@@ -7,6 +7,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from run_directories import (
+    BEGUN,
+    Event,
+    append,
+    audit,
+    ended,
+    evaluation,
+    formed,
+    joined,
+    lost,
+    started,
+    step,
+    whole_run,
+    write_run,
+)
 
 from elasticdl.errors import NotFound
 from elasticdl.runtime.dashboard.digest import Digest
@@ -24,21 +39,6 @@ from elasticdl.runtime.dashboard.views import (
     run_view,
     series,
     timeline,
-)
-from run_directories import (
-    BEGUN,
-    Event,
-    append,
-    audit,
-    ended,
-    evaluation,
-    formed,
-    joined,
-    lost,
-    started,
-    step,
-    whole_run,
-    write_run,
 )
 
 

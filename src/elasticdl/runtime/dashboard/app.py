@@ -6,6 +6,7 @@ from importlib.metadata import version
 from typing import Annotated, Literal
 
 from fastapi import FastAPI, Query, Request, Response
+from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from elasticdl.errors import ElasticDLError, InvalidValue, NotFound
@@ -41,6 +42,7 @@ def make_app(runs: Runs, *, token: str | None = None) -> Safe:
     page.add_pages(app)
     app.add_exception_handler(ElasticDLError, _failed)
     app.add_exception_handler(HTTPException, _not_there)
+    app.add_exception_handler(RequestValidationError, _misunderstood)
     app.add_exception_handler(Exception, _broken)
     return Safe(app, token)
 
@@ -140,6 +142,12 @@ def _failed(request: Request, error: Exception) -> Response:
 def _not_there(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     return _said(error.status_code, str(error.detail))
+
+
+def _misunderstood(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    told = [f"{one['loc'][-1]}: {one['msg']}" for one in error.errors()]
+    return _said(422, f"Invalid question ({'; '.join(told)}). Look at /api/docs.")
 
 
 def _broken(request: Request, error: Exception) -> Response:
