@@ -20,6 +20,7 @@ from elasticdl.cli.jobs import jobs
 from elasticdl.cli.main import main
 from elasticdl.errors import InvalidValue, NotFound
 from elasticdl.runtime.jobs.find import account, find_run, list_runs
+from elasticdl.runtime.jobs.jobs import Left
 from elasticdl.runtime.jobs.logs import log_lines
 from elasticdl.runtime.jobs.stop import stop, wait_for
 
@@ -156,6 +157,29 @@ def test_json_is_for_machines(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["jobs", "status", "digits", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == listed
     assert (listed["name"], listed["status"], listed["step"]) == ("digits-1", "completed", 75)
+
+
+def test_numbers_that_are_none_are_null_in_json(capsys: pytest.CaptureFixture[str]) -> None:
+    nan = float("nan")
+    told = {"event": "evaluation", "time": 120.0, "step": 25, "metrics": {"auc": nan}}
+    write_run("elasticdl_runs/digits-1", started(), step(110.0, 25, loss=nan), told)
+    for words in (["list"], ["status", "digits"]):
+        assert main(["jobs", *words, "--json"]) == 0
+        found = json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
+        one = found[0] if isinstance(found, list) else found
+        assert (one["loss"], one["metrics"], one["step"]) == (None, {"auc": None}, 25)
+
+
+@pytest.mark.parametrize("moment", [1e300, -1e300, float("nan"), float("inf")])
+def test_a_time_that_no_clock_has_is_told_as_unknown(
+    moment: float, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_run("elasticdl_runs/digits-1", started(moment), step(moment, 25), ended(160.0))
+    for words in (["list"], ["status", "digits"], ["logs", "digits"]):
+        assert main(["jobs", *words]) == 0
+        assert "?" in capsys.readouterr().out
+    assert main(["jobs", "list", "--json"]) == 0
+    json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
 
 
 def test_no_runs_are_said_to_be_none(capsys: pytest.CaptureFixture[str]) -> None:
@@ -300,6 +324,29 @@ def test_a_run_that_is_asked_to_stop_hears_it_and_is_waited_for(
     assert found is not None and (found.status, found.step) == ("interrupted", 75)
     assert said == [f"Asked {where} (process {os.getpid()} on {platform.node()}) to stop.", WAITING]
     assert not (directory.path / "stop.json").exists()
+
+
+def test_ctrl_c_after_a_run_was_asked_says_that_it_will_stop() -> None:
+    def press(line: str) -> None:
+        raise KeyboardInterrupt
+
+    with running(write_run("run", started())) as directory:
+        with pytest.raises(Left, match=r"run was asked to stop, and will\."):
+            stop(directory, press)
+        assert directory.is_asked_to_stop()
+
+
+def test_ctrl_c_before_a_run_was_asked_says_that_it_goes_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def press(directory: RunDirectory) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("elasticdl.runtime.jobs.stop.account", press)
+    with running(write_run("run", started())) as directory:
+        assert main(["jobs", "stop", "run"]) == 130
+        assert not directory.is_asked_to_stop()
+    assert capsys.readouterr().err == "\nrun was not asked to stop: it goes on.\n"
 
 
 def test_a_run_may_be_asked_without_waiting_for_it() -> None:

@@ -6,6 +6,8 @@ Commands in the head pod are really run, on a run directory of this test.
 from __future__ import annotations
 
 import json
+import re
+import signal
 import subprocess
 import sys
 import threading
@@ -19,10 +21,12 @@ from kuberay import KubeRay
 
 from elasticdl.artifacts.run_directory import RunDirectory
 from elasticdl.cli.main import main
+from elasticdl.errors import InvalidValue
 from elasticdl.job.parse import workers_text
 from elasticdl.runtime.elastic.scaling import ScaleWish
-from elasticdl.runtime.jobs import on_kubernetes
-from elasticdl.runtime.jobs.ray_job import STOPPED
+from elasticdl.runtime.jobs import inside, on_kubernetes
+from elasticdl.runtime.jobs.jobs import Left
+from elasticdl.runtime.jobs.ray_job import STOPPED, resume_command
 from elasticdl.runtime.jobs.shares import Group, shared
 from elasticdl.runtime.kubernetes.client import Cluster
 
@@ -108,6 +112,26 @@ def test_an_empty_namespace_has_no_jobs(
     assert capsys.readouterr().out == "There are no jobs in this namespace.\n"
 
 
+def test_a_namespace_that_is_not_there_is_no_empty_one(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert jobs("list", "--namespace=nope") == 2
+    assert "has no namespace 'nope'" in capsys.readouterr().err
+    assert jobs("list", "--namespace=.") == 2
+    assert "Invalid namespace '.'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["", ".", "a/b"])
+def test_what_can_be_no_name_does_nothing_to_the_jobs_that_are_there(
+    name: str, running: KubeRay, cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words in (["status"], ["logs"], ["stop"], ["wait"], ["scale", "--num_workers=2"]):
+        assert jobs(words[0], name, *words[1:]) == 2
+        assert f"Invalid job {name!r}" in capsys.readouterr().err
+    assert jobs("stop", name, "--now") == 2
+    assert cluster.has_job("mnist")
+
+
 def test_status_has_the_progress_that_the_head_pod_reads(
     running: KubeRay, run: RunDirectory, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -116,6 +140,37 @@ def test_status_has_the_progress_that_the_head_pod_reads(
     assert "epoch 2/3, step 25" in shown
     assert "mnist-abcde-workers-0" in shown
     assert "elasticdl jobs stop mnist --cluster=kubernetes:tests --namespace=default" in shown
+
+
+def test_a_head_pod_that_does_not_answer_is_told_and_not_waited_for(
+    running: KubeRay, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ended = threading.Event()
+    running.server.on_exec = lambda pod, argv: (0, str(ended.wait()))
+    monkeypatch.setattr(inside, "ANSWER_S", 0.1)
+    monkeypatch.setattr(inside, "NOTICED_S", 0.0)
+    try:
+        assert jobs("status", "mnist") == 0
+    finally:
+        ended.set()
+    told = capsys.readouterr()
+    assert "running" in told.out
+    assert told.err.splitlines() == [
+        "Asking its head pod how far it is ...",
+        "Its head pod does not answer within 0.1 s, so its progress is not known.",
+    ]
+
+
+def test_numbers_that_are_none_are_shown_and_are_null_in_json(
+    running: KubeRay, run: RunDirectory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tell(run, {"event": "evaluation", "step": 25, "metrics": {"auc": float("nan")}})
+    assert jobs("status", "mnist") == 0
+    assert re.search(r"validation auc +nan", capsys.readouterr().out)
+    assert jobs("status", "mnist", "--json") == 0
+    assert json.loads(capsys.readouterr().out, parse_constant=pytest.fail)["metrics"] == {
+        "auc": None
+    }
 
 
 def test_status_tells_of_pods_that_cannot_start(
@@ -254,6 +309,103 @@ def test_a_job_is_deleted_at_once_or_when_it_has_nothing_to_save(
     assert not cluster.has_job(words[1])
 
 
+@pytest.mark.parametrize("words", [[], ["--now"]])
+def test_a_rayjob_of_others_is_not_deleted(
+    words: list[str], running: KubeRay, cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = running.server.get("rayjobs", "mnist")
+    del job["metadata"]["labels"]
+    running.server.put("rayjobs", job)
+    assert jobs("stop", "mnist", *words) == 2
+    assert "is not ElasticDL's" in (said := capsys.readouterr().err)
+    assert "kubectl delete rayjob mnist -n default" in said
+    assert cluster.has_job("mnist")
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_a_training_whose_head_is_not_seen_is_not_deleted(
+    is_there: bool, running: KubeRay, cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if is_there:
+        running.is_evicted(running.head("mnist"))
+    else:
+        running.server.remove("pods", running.head("mnist"))
+    assert jobs("stop", "mnist") == 1
+    assert "delete the job, without a checkpoint, with --now" in capsys.readouterr().err
+    assert cluster.has_job("mnist")
+    assert jobs("stop", "mnist", "--now") == 0
+    assert not cluster.has_job("mnist")
+
+
+def test_an_ended_job_is_taken_away_with_now(
+    running: KubeRay, cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    running.completes("mnist")
+    assert jobs("stop", "mnist") == 2
+    assert "has ended already: completed. Take it away with --now." in capsys.readouterr().err
+    with pytest.raises(InvalidValue, match="take the old one away with: elasticdl jobs stop --now"):
+        cluster.check("mnist")
+    assert jobs("stop", "mnist", "--now") == 0
+    assert "Deleted the job mnist." in capsys.readouterr().err
+    cluster.check("mnist")
+
+
+@pytest.mark.usefixtures("ctrl_c")
+def test_ctrl_c_before_a_job_was_asked_to_stop_says_that_it_goes_on(
+    running: KubeRay, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def press(name: str) -> None:
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    running.server.on_read = press
+    assert jobs("stop", "mnist") == 130
+    assert capsys.readouterr().err == "\nmnist was not asked to stop: it goes on.\n"
+
+
+def test_ctrl_c_after_a_job_was_asked_to_stop_says_that_it_will(
+    running: KubeRay, cluster: Cluster, run: RunDirectory, ctrl_c: Callable[[str], None]
+) -> None:
+    with (
+        run.held(resume=True, job={}),
+        pytest.raises(Left, match=r"mnist was asked to stop, and will\."),
+    ):
+        on_kubernetes.ClusterJobs(cluster).stop("mnist", ctrl_c, now=False, waits=True)
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (
+            "train",
+            "elasticdl train --resume --output=s3://b/o --image_name=registry.example.com/zoo:1 ",
+        ),
+        ("run", "elasticdl run --run_name=a --set=x=1 --image_name=registry.example.com/zoo:1 "),
+    ],
+)
+def test_who_goes_on_has_what_the_job_had(command: str, told: str, manifest: Manifest) -> None:
+    flags = "--worker_resource_request=cpu=4 '--envs=A=b c' --spot --num_workers=2 --namespace=x"
+    job = manifest("mnist", command=command, output="s3://b/o", num_workers="3:5", flags=flags)
+    job["spec"]["entrypoint"] = (
+        "elasticdl run --run_name=a --project_root=/model_zoo --set=x=1 --num_workers=2 "
+        "--distribution_strategy=AllreduceStrategy --worker_resource_request=cpu=4 --ray_address=auto"
+    )
+    more = "--num_workers=3:5 --worker_resource_request=cpu=4 '--envs=A=b c' --spot --cluster=here"
+    assert resume_command(job, "--cluster=here") == told + more
+
+
+def test_an_experiment_that_was_stopped_is_told_how_to_go_on(
+    cluster: Cluster, kuberay: KubeRay, manifest: Manifest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = manifest("mnist", command="run", output="memory://runs/a")
+    job["spec"]["entrypoint"] = "elasticdl run --run_name=a"
+    cluster.create(job)
+    for step in (kuberay.starts, kuberay.runs, kuberay.fails):
+        step("mnist")
+    assert jobs("status", "mnist") == 0
+    shown = capsys.readouterr().out
+    assert "To go on (in the project's directory):\n  elasticdl run --run_name=a --image" in shown
+
+
 def test_scaling_makes_room_and_tells_the_run(
     running: KubeRay,
     run: RunDirectory,
@@ -280,7 +432,7 @@ def test_scaling_makes_room_and_tells_the_run(
     assert jobs("scale", "mnist", "--num_workers=3:5") == 0
     assert capsys.readouterr().out == "scaling from 2 to 3:5 workers\n"
     (group,) = cluster.worker_groups("mnist")
-    assert (group["minReplicas"], group["maxReplicas"]) == (3, 5)
+    assert (group["minReplicas"], group["replicas"], group["maxReplicas"]) == (3, 5, 5)
     assert cluster.get("mnist")["metadata"]["annotations"]["elasticdl/num_workers"] == "3:5"
 
 
@@ -312,6 +464,37 @@ def test_waiting_has_the_exit_codes_of_runs(
     running.plays("mnist", [lambda: None, lambda: running.completes("mnist")])
     assert jobs("wait", "mnist") == 0
     assert capsys.readouterr().out.startswith("mnist: completed")
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_a_cluster_that_fails_for_a_while_does_not_end_the_waiting(
+    status: int, running: KubeRay, capsys: pytest.CaptureFixture[str]
+) -> None:
+    running.server.refuse(status, "no", path="rayjobs/mnist", times=3)
+    running.plays("mnist", [lambda: None, lambda: running.completes("mnist")])
+    assert jobs("wait", "mnist") == 0
+    running.server.refuse(status, "no", path="rayjobs/mnist")
+    assert jobs("wait", "mnist", "--timeout=0.01") == 3
+    assert "mnist goes on after 0.01 s" in capsys.readouterr().err
+
+
+def test_a_cluster_that_stays_away_ends_the_waiting_and_the_job_goes_on(
+    running: KubeRay, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(on_kubernetes, "SILENCE_S", 0.0)
+    running.server.refuse(503, "no leader", path="rayjobs/mnist")
+    assert jobs("wait", "mnist") == 1
+    assert "no leader" in (said := capsys.readouterr().err)
+    assert "The job 'mnist' goes on." in said
+
+
+def test_a_job_that_is_deleted_while_it_is_waited_for_says_so(
+    running: KubeRay, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = running.server
+    running.plays("mnist", [lambda: None, lambda: server.remove("rayjobs", "mnist")])
+    assert jobs("wait", "mnist") == 1
+    assert capsys.readouterr().out == "mnist: was deleted\n"
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import pytest
 from api_server import ApiServer
 from kuberay import KubeRay
 
+from elasticdl.cli.main import main
 from elasticdl.errors import UnknownName
 from elasticdl.runtime.kubernetes.client import Cluster
 from elasticdl.runtime.kubernetes.follow import Detached, follow
@@ -200,6 +201,23 @@ def test_ctrl_c_leaves_the_job_and_says_how_to_come_back(
     assert left.value.exit_code == 130
     assert [job["metadata"]["name"] for job in server.all("rayjobs")] == ["mnist"]
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("output")]
+
+
+@pytest.mark.usefixtures("ctrl_c", "kubeconfig")
+def test_ctrl_c_after_a_submission_is_no_error(
+    server: ApiServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def press(name: str) -> None:
+        if server.all("rayjobs"):
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    server.on_read = press
+    words = ["--model_def=m.custom_model", "--training_data=s3://b/d", "--output=s3://b/o"]
+    pod = ["--cluster=kubernetes", "--image_name=reg/z:1", "--job_name=mnist"]
+    assert main(["train", *words, *pod]) == 130
+    err = capsys.readouterr().err
+    assert "\nThe job 'mnist' goes on.\nCome back with: elasticdl jobs logs -f mnist" in err
+    assert "Error" not in err
 
 
 @pytest.mark.usefixtures("job")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,7 +19,7 @@ KILLED = "killed"
 DONE = ("completed", "stopped")
 """How a job ends that need not go on."""
 
-_WORDS = {KILLED: "ended without a word"}
+_WORDS = {KILLED: "ended without a word", "deleted": "was deleted"}
 
 Event = Mapping[str, Any]
 
@@ -32,7 +33,7 @@ class Account:
       where: its run directory, or the namespace of a cluster.
       command: train, run, ...
       status: running, completed, stopped, interrupted, preempted, failed or killed; on Kubernetes also submitted,
-        queued and starting.
+        queued, starting and deleted.
       message: what there is to say of that.
       step: steps so far, over all epochs.
       epoch: the epoch that is trained or was the last, counted from 1.
@@ -155,13 +156,11 @@ def _changes(events: Sequence[Event]) -> tuple[int, str | None]:
     """How often a group was formed, and how the last change reads."""
     group, count, said = GroupChanges(), 0, None
     for event in events:
-        try:
+        with contextlib.suppress(AttributeError, KeyError, TypeError, ValueError):
             change = group.heard(event)
-        except (KeyError, TypeError, ValueError):
-            continue
-        if change is not None:
-            count += 1
-            said = None if change.is_first else words.changed(change)
+            if change is not None:
+                count += 1
+                said = None if change.is_first else words.changed(change)
     return count, said
 
 
