@@ -32,7 +32,7 @@ function Page({ route }: { route: Route }) {
     const ids = (route.query.get("ids") ?? "").split(",").filter(Boolean);
     return <ComparePage key={ids.join()} ids={ids} />;
   }
-  return <RunsPage />;
+  return <RunsPage query={route.query} />;
 }
 
 /** `/` is for searching, as on other pages with lists. */

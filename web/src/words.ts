@@ -22,10 +22,13 @@ export function duration(seconds: number | null | undefined): string {
   const whole = Math.round(seconds);
   if (whole < 60) return `${whole} s`;
   const [days, hours, minutes] = [Math.floor(whole / 86400), Math.floor(whole / 3600) % 24, Math.floor(whole / 60) % 60];
-  if (days) return `${days} d ${hours} h`;
-  if (hours) return `${hours} h ${minutes} min`;
-  return whole % 60 && minutes < 30 ? `${minutes} min ${whole % 60} s` : `${minutes} min`;
+  if (days) return joined(days, "d", hours, "h");
+  if (hours) return joined(hours, "h", minutes, "min");
+  return joined(minutes, "min", minutes < 30 ? whole % 60 : 0, "s");
 }
+
+const joined = (large: number, unit: string, small: number, smaller: string): string =>
+  small ? `${large} ${unit} ${small} ${smaller}` : `${large} ${unit}`;
 
 export function bytes(size: number | null | undefined): string {
   if (size === null || size === undefined) return UNKNOWN;

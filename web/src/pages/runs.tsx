@@ -1,6 +1,6 @@
 // All runs: how they go, sorted and filtered, and some of them ticked to be compared.
 import { useMemo, useState } from "preact/hooks";
-import { IDLE_MS, LIVE_MS, usePolled } from "../api";
+import { address, IDLE_MS, LIVE_MS, usePolled } from "../api";
 import { Choice, Empty, Notice, Progress, Search, Status } from "../parts/small";
 import { go } from "../route";
 import type { Run, RunsAnswer } from "../types";
@@ -54,15 +54,26 @@ function fits(run: Run, words: string[], status: string): boolean {
   return words.every((word) => text.includes(word));
 }
 
-export function RunsPage() {
+/** What was ticked stays while other pages are looked at; the filter is in the address. */
+let kept = new Set<string>();
+
+function changeFilter(next: Filter): void {
+  go(address("/", { filter: next.text, status: next.status }), true);
+}
+
+interface Filter {
+  text: string;
+  status: string;
+}
+
+export function RunsPage({ query }: { query: URLSearchParams }) {
   const { data, refused } = usePolled<RunsAnswer>("/api/runs", (last) =>
     last && !last.runs.some((run) => run.is_live) ? IDLE_MS : LIVE_MS,
   );
-  const [text, setText] = useState("");
-  const [status, setStatus] = useState("");
+  const [text, status] = [query.get("filter") ?? "", query.get("status") ?? ""];
   const [order, setOrder] = useState<Order>({ key: "started", isDown: true });
   const [most, setMost] = useState(PAGE);
-  const [ticked, setTicked] = useState<Set<string>>(new Set());
+  const [ticked, setTicked] = useState<Set<string>>(kept);
   useTitle("Runs");
   const runs = data?.runs ?? [];
   const statuses = useMemo(() => [...new Set([...runs.map((run) => run.status), status].filter(Boolean))].sort(), [runs, status]);
@@ -75,6 +86,7 @@ export function RunsPage() {
     setTicked((old) => {
       const next = new Set(old);
       if (!next.delete(id)) next.add(id);
+      kept = next;
       return next;
     });
   const live = runs.filter((run) => run.is_live).length;
@@ -87,11 +99,11 @@ export function RunsPage() {
         </p>
       </div>
       <div class="bar" role="search">
-        <Search label="Filter by name, model, place" value={text} onValue={setText} />
+        <Search label="Filter by name, model, place" value={text} onValue={(next) => changeFilter({ text: next, status })} />
         <Choice
           label="Status"
           value={status}
-          onValue={setStatus}
+          onValue={(next) => changeFilter({ text, status: next })}
           options={[["", "Every status"], ...statuses.map((each): [string, string] => [each, each])]}
         />
         <button

@@ -23,7 +23,12 @@ interface Props {
   /** What is shown when nothing was zoomed, so that charts below each other have the same axis. */
   domain?: Range;
   height?: number;
+  /** The number of points of the longest line, here and in the charts beside it. */
+  densest?: number;
 }
+
+/** Ticks at whole seconds, minutes, hours and days. */
+const TIME_STEPS = [0.1, 0.5, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800];
 
 const PALETTE = 8;
 
@@ -38,10 +43,11 @@ const dash = (at: number): number[] => (at < PALETTE ? [] : [6, 4]);
 
 const STEPPED = uPlot.paths.stepped?.({ align: 1 });
 
-function drawnSeries(lines: Line[], isSmoothed: boolean): uPlot.Series[] {
+function drawnSeries(lines: Line[], isSmoothed: boolean, hidden: Set<string>): uPlot.Series[] {
   return lines.flatMap((line) => {
     const main: uPlot.Series = {
       label: line.label,
+      show: !hidden.has(line.key),
       stroke: hue(line.colour),
       dash: dash(line.colour),
       width: 2,
@@ -59,18 +65,22 @@ function padded(low: number | null, high: number | null): [number, number] {
   return low === high ? [low - (Math.abs(low) / 2 || 1), high + (Math.abs(high) / 2 || 1)] : [low, high];
 }
 
-export function Chart({ title, lines, look, range, onRange, domain = null, height = 210 }: Props) {
+export function Chart({ title, lines, look: wanted, range, onRange, domain = null, height = 210, densest }: Props) {
+  // The number of workers is neither smoothed nor drawn on a logarithmic scale.
+  const isCount = lines.every((line) => line.isStepped);
+  const look = isCount ? { ...wanted, smoothing: 0, isLog: false } : wanted;
+  const longest = densest ?? Math.max(1, ...lines.map((line) => line.points.length));
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot | null>(null);
   const [at, setAt] = useState<number | null>(null);
   const [isKeyed, setKeyed] = useState(false);
   const [colours, setColours] = useState(0);
-  const data = useMemo(() => aligned(lines, look.smoothing, look.isLog), [lines, look.smoothing, look.isLog]);
+  const [hidden, setHidden] = useState<Set<string>>(new Set());
+  const data = useMemo(() => aligned(lines, look.smoothing, look.isLog, longest), [lines, look.smoothing, look.isLog, longest]);
   const perLine = look.smoothing ? 2 : 1;
   const sayX = (x: number) => (look.x === "time" ? duration(x) : `step ${number(x)}`);
   const hasLog = look.isLog && data.slice(1).some((values) => [...values].some((y) => typeof y === "number" && y > 0));
-  const isCount = lines.every((line) => line.isStepped);
-  const shape = JSON.stringify([lines.map((l) => [l.key, l.label, l.colour, l.points.length < 40]), look.x, perLine, hasLog, colours]);
+  const shape = JSON.stringify([lines.map((l) => [l.key, l.label, l.colour, l.points.length < 40]), look.x, perLine, hasLog, colours, [...hidden]]);
   const ranged = useRef(onRange);
   ranged.current = onRange;
   const current = useRef<Range>(range);
@@ -109,11 +119,12 @@ export function Chart({ title, lines, look, range, onRange, domain = null, heigh
             ...axis,
             values: (_, ticks) => ticks.map((x) => (look.x === "time" ? duration(x) : Number.isInteger(x) ? number(x) : "")),
             size: 32,
+            ...(look.x === "time" ? { incrs: TIME_STEPS } : {}),
             space: look.x === "time" ? 80 : 64,
           },
           { ...axis, size: 58, values: (_, ticks) => ticks.map((y) => (y === null || (isCount && !Number.isInteger(y)) ? "" : number(y))) },
         ],
-        series: [{}, ...drawnSeries(lines, perLine === 2)],
+        series: [{}, ...drawnSeries(lines, perLine === 2, hidden)],
         hooks: {
           setCursor: [(u) => setAt(u.cursor.idx ?? null)],
           setSelect: [
@@ -205,8 +216,8 @@ export function Chart({ title, lines, look, range, onRange, domain = null, heigh
         {isKeyed && shown !== null && <li class="spoken">{where}</li>}
         {lines.map((line, i) => (
           <li key={line.key}>
-            <Swatch colour={line.colour} />
-            <span class="label">{line.label}</span> <b>{number(valueAt(i))}</b>
+            <LegendName line={line} isHidden={hidden.has(line.key)} onTurn={lines.length > 1 ? () => setHidden(turned(hidden, line.key)) : null} />{" "}
+            <b>{number(valueAt(i))}</b>
           </li>
         ))}
       </ul>
@@ -228,12 +239,34 @@ export function Chart({ title, lines, look, range, onRange, domain = null, heigh
   );
 }
 
+function turned(hidden: Set<string>, key: string): Set<string> {
+  const next = new Set(hidden);
+  if (!next.delete(key)) next.add(key);
+  return next;
+}
+
+/** Where there are several lines, pressing a name hides its line. */
+function LegendName({ line, isHidden, onTurn }: { line: Line; isHidden: boolean; onTurn: (() => void) | null }) {
+  const words = (
+    <>
+      <Swatch colour={line.colour} />
+      <span class="label">{line.label}</span>
+    </>
+  );
+  if (!onTurn) return words;
+  return (
+    <button type="button" class="turn" aria-pressed={!isHidden} title={isHidden ? "Show this line" : "Hide this line"} onClick={onTurn}>
+      {words}
+    </button>
+  );
+}
+
 export function Swatch({ colour }: { colour: number }) {
   return <span class={`swatch line-${colour % PALETTE}${colour >= PALETTE ? " dashed" : ""}`} aria-hidden="true" />;
 }
 
 function ValueTable({ lines, isTime }: { lines: Line[]; isTime: boolean }) {
-  const [xs, ...columns] = aligned(lines, 0, false);
+  const [xs, ...columns] = aligned(lines, 0, false, 1);
   const rows = sampled([...(xs ?? [])].map((x, i) => ({ x: x as number, i })), 25);
   return (
     <div class="scroll" tabIndex={0} role="group" aria-label="Values">

@@ -12,6 +12,12 @@ interface Group {
   series: Series[];
 }
 
+interface Drawn {
+  title: string;
+  isSpeed: boolean;
+  lines: Line[];
+}
+
 const ORDER = ["loss", "metric", "speed", "workers"];
 const TITLES: Record<string, string> = { loss: "Loss", speed: "Examples a second", workers: "Workers" };
 
@@ -66,11 +72,11 @@ export function Curves({ id, isLive, started }: Props) {
   const { data } = usePolled<{ series: Series[] }>(address(runPath(id, "/series"), query), pauseOf(isLive));
   const from = (earliest.current = begun(data?.series ?? [], Math.min(earliest.current, started ?? Infinity)));
   const groups = useMemo(() => grouped(data?.series ?? []), [data]);
-  const [charts, domain] = useMemo(() => {
-    const drawn = groups.map(({ title, series }) => ({ title, lines: series.map((each, i) => lineOf(each, look.x, from, i)) }));
+  const [charts, domain, densest] = useMemo((): [Drawn[], Range, number] => {
+    const drawn = groups.map(({ title, series }) => ({ title, isSpeed: series[0]?.kind === "speed", lines: series.map((each, i) => lineOf(each, look.x, from, i)) }));
     const all = extent(drawn.flatMap(({ lines }) => lines));
-    const ended = drawn.map(({ title, lines }) => ({ title, lines: all ? lines.map((line) => prolonged(line, all[1])) : lines }));
-    return [ended, all];
+    const ended = drawn.map(({ lines, ...rest }) => ({ ...rest, lines: all ? lines.map((line) => prolonged(line, all[1])) : lines }));
+    return [ended, all, Math.max(1, ...ended.flatMap(({ lines }) => lines.map((line) => line.points.length)))];
   }, [groups, look.x, from]);
   return (
     <section aria-labelledby="curves">
@@ -81,7 +87,16 @@ export function Curves({ id, isLive, started }: Props) {
       {!charts.length && <Empty>{data ? "No steps were told yet." : "Reading the curves."}</Empty>}
       <div class="charts">
         {charts.map((chart) => (
-          <Chart key={chart.title} title={chart.title} lines={chart.lines} look={look} range={range} onRange={setRange} domain={domain} />
+          <Chart
+            key={chart.title}
+            title={chart.title}
+            lines={chart.lines}
+            look={chart.isSpeed ? { ...look, isLog: false } : look}
+            range={range}
+            onRange={setRange}
+            domain={domain}
+            densest={densest}
+          />
         ))}
       </div>
     </section>

@@ -65,7 +65,7 @@ export function Ledger({ run }: { run: Run }) {
       )}
       {tasks && (
         <>
-          <h3>Tasks of this epoch</h3>
+          <h3>{run.is_live ? "Tasks of this epoch" : "Tasks of the last epoch"}</h3>
           <Parts
             label="Tasks"
             parts={[

@@ -28,13 +28,17 @@ export function smoothed(values: (number | null)[], weight: number): (number | n
   });
 }
 
-/** One table for the chart: x, then of each line its values, and before them the raw ones where they are smoothed. */
-export function aligned(lines: Line[], smoothing: number, isLog: boolean): uPlot.AlignedData {
+/** One table for the chart: x, then of each line its values, and before them the raw ones where they are smoothed.
+ *
+ * `densest` is the number of points of the longest line: a line of ten evaluations is smoothed over as many steps as one
+ * of a thousand losses beside it, not over as many points.
+ */
+export function aligned(lines: Line[], smoothing: number, isLog: boolean, densest: number): uPlot.AlignedData {
   const drawn = (value: number | null) => (isLog && value !== null && value <= 0 ? null : value);
   const tables = lines.map((line) => {
     const xs = line.points.map(([x]) => x);
     const raw = line.points.map(([, y]) => drawn(y));
-    return (smoothing ? [xs, raw, smoothed(raw, smoothing)] : [xs, raw]) as uPlot.AlignedData;
+    return (smoothing ? [xs, raw, smoothed(raw, smoothing ** (densest / Math.max(1, raw.length)))] : [xs, raw]) as uPlot.AlignedData;
   });
   return tables.length ? uPlot.join(tables) : [[]];
 }

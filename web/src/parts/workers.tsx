@@ -64,7 +64,7 @@ function Row({ worker, frame, stalls }: { worker: Worker; frame: Frame; stalls: 
         </span>{" "}
         {worker.name}
         <span class="spoken">{worker.is_here ? " (here)" : " (gone)"}</span>
-        <small>{worker.pid === null ? "" : `process ${worker.pid}`}</small>
+        <small>{[worker.pid === null ? "" : `process ${worker.pid}`, worker.node ? `on ${worker.node.slice(0, 8)}` : ""].filter(Boolean).join(" ")}</small>
       </th>
       <td class="time">
         <div class="track" title={worker.node ? `node ${worker.node}` : undefined}>
