@@ -277,7 +277,7 @@ _events = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(events=st.lists(_events, max_size=12))
 def test_fields_of_any_form_do_no_harm(
     tmp_path_factory: pytest.TempPathFactory, events: list

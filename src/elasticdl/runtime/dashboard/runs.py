@@ -94,6 +94,8 @@ class Run:
                     self._look()
                 except ElasticDLError as error:
                     self._fail(str(error))
+                except Exception as error:  # one run that nobody has thought of hides no other
+                    self._fail(f"Cannot understand {self.address}: {type(error).__name__}.")
                 if not is_local(self.path):
                     self._seen.least_s = REMOTE_S if self.is_live else ENDED_S
 
