@@ -24,6 +24,7 @@ BENCHMARKS = (
     "ledger",
     "elastic_simulation",
     "elastic",
+    "dashboard",
     "memory",
     "startup",
 )
