@@ -1,8 +1,9 @@
 // Several runs beside each other: one chart, their metrics with the best marked, their settings with the differences.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { address, ask, IDLE_MS, LIVE_MS, runPath, usePolled } from "../api";
-import { Chart, Swatch, type Range } from "../parts/chart";
+import { Chart, type Range } from "../parts/chart";
 import { asked, begun, lineOf } from "../parts/curves";
+import { Swatch } from "../parts/legend";
 import type { Line } from "../parts/lines";
 import { LookControls, useLook } from "../parts/look";
 import { Choice, Empty, Notice, Progress, Status } from "../parts/small";

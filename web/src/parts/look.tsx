@@ -1,5 +1,5 @@
 // How charts are drawn: over steps or time, smoothed, on a logarithmic scale. The browser remembers it.
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import type { Look, Range } from "./chart";
 
 const KEY = "elasticdl-look";
@@ -20,14 +20,15 @@ function remembered(): Look {
 
 export function useLook(): [Look, (look: Look) => void] {
   const [look, setLook] = useState(remembered);
-  useEffect(() => {
+  const choose = (next: Look) => {
+    setLook(next);
     try {
-      localStorage.setItem(KEY, JSON.stringify(look));
+      localStorage.setItem(KEY, JSON.stringify(next));
     } catch {
       // it holds until the page is left
     }
-  }, [look]);
-  return [look, setLook];
+  };
+  return [look, choose];
 }
 
 interface Props {
