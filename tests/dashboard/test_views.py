@@ -25,6 +25,7 @@ from run_directories import (
 
 from elasticdl.errors import NotFound
 from elasticdl.runtime.dashboard.digest import Digest
+from elasticdl.runtime.dashboard.files import entries
 from elasticdl.runtime.dashboard.views import (
     Run,
     Wanted,
@@ -377,3 +378,22 @@ def test_lost_worker_shows_in_the_last_change() -> None:
     digest = digest_of([joined(0, "a"), started(), formed(1, "a"), lost(2, "a", "no memory")])
     (worker,) = timeline(digest, is_live=True)["workers"]
     assert (worker["is_here"], worker["spans"][0]["reason"]) == (False, "no memory")
+
+
+def test_workers_of_a_run_that_was_killed_end_where_it_went_on() -> None:
+    first = [joined(0, "worker-0"), started(), formed(1, "worker-0"), step(5)]
+    resumed = [joined(30, "worker-1"), started(BEGUN + 31, step=4), formed(32, "worker-1")]
+    found = timeline(digest_of([*first, *resumed, step(40)]), is_live=True)["workers"]
+    assert [(one["name"], one["is_here"], one["spans"][0]["to"]) for one in found] == [
+        ("worker-0", False, BEGUN + 5),
+        ("worker-1", True, None),
+    ]
+
+
+def test_search_goes_on_with_new_events(tmp_path: Path) -> None:
+    directory = write_run(tmp_path / "run", [started(), step(1), step(2)])
+    run = open_run(str(directory))
+    assert texts(run, search="step 2") == ["epoch 1/2  step 2  loss 0.5000  64 examples/s"]
+    append(directory, step(20), step(3))
+    run.reading.update(entries(run.path, run.root)["events.jsonl"])
+    assert [text.split()[3] for text in texts(run, search="step 2")] == ["2", "20"]

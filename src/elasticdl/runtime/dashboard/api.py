@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from elasticdl.errors import InvalidValue, NotFound
 from elasticdl.runtime.dashboard import views
-from elasticdl.runtime.dashboard.answers import Answers, tag_of
+from elasticdl.runtime.dashboard.answers import Answers, tag_of, to_json
 from elasticdl.runtime.dashboard.detail_view import REPORT
 from elasticdl.runtime.dashboard.files import is_inside, read_bytes
 from elasticdl.runtime.dashboard.prometheus import metrics_text
@@ -28,8 +28,8 @@ DETAIL_S, REMOTE_DETAIL_S = 2.0, 30.0
 MOST_COMPARED = 20
 _REPORT_FILES = {
     re.compile(r"report\.html"): "text/html; charset=utf-8",
-    re.compile(r"plots/[A-Za-z0-9_][\w .-]*\.png"): "image/png",
-    re.compile(r"[A-Za-z0-9_][\w .-]*_report[\w .-]*\.csv"): "text/csv; charset=utf-8",
+    re.compile(r"plots/[A-Za-z0-9_][\w .-]*\.png", re.ASCII): "image/png",
+    re.compile(r"[A-Za-z0-9_][\w .-]*_report[\w .-]*\.csv", re.ASCII): "text/csv; charset=utf-8",
 }
 LARGEST_REPORT = 64 << 20
 
@@ -44,21 +44,32 @@ class Limits:
     x: str = "step"
 
 
+@dataclass(frozen=True)
+class _Row:
+    """A run in the list, as it was at a version."""
+
+    version: str
+    view: dict[str, Any]
+    json: bytes
+
+
 class Api:
     """One method an address."""
 
     def __init__(self, runs: Runs) -> None:
         self._runs = runs
         self._answers = Answers()
-        self._views: dict[str, tuple[str, dict[str, Any]]] = {}
+        self._rows: dict[str, _Row] = {}
 
     def runs(self, request: Request) -> Response:
         found = self._runs.all()
         problems = list(self._runs.problems)
         tag = tag_of("runs", *(f"{run.id}{run.version}" for run in found), str(problems))
-        now = round(time.time(), 3)
-        shown = lambda: {"runs": self._shown(found), "problems": problems, "now": now}  # noqa: E731
-        return self._answer(request, tag, shown)
+        if _is_known(request, tag):
+            return _unchanged(tag)
+        rest = to_json({"problems": problems, "now": round(time.time(), 3)})
+        rows = b",".join(row.json for row in self._shown(found))
+        return _tagged(request, tag, b'{"runs":[' + rows + b"]," + rest[1:])
 
     def compare(self, request: Request, ids: Sequence[str]) -> Response:
         if not 1 <= len(ids) <= MOST_COMPARED:
@@ -70,7 +81,7 @@ class Api:
         return self._answer(request, tag, lambda: views.compare(found))
 
     def metrics(self) -> Response:
-        shown = self._shown(self._runs.all())
+        shown = [row.view for row in self._shown(self._runs.all())]
         return Response(metrics_text(shown), media_type="text/plain; version=0.0.4; charset=utf-8")
 
     def detail(self, request: Request, id: str) -> Response:
@@ -126,17 +137,18 @@ class Api:
             headers["content-disposition"] = f'attachment; filename="{file}"'
         return Response(data, headers=headers, media_type=kind)
 
-    def _shown(self, found: Sequence[Run]) -> list[dict[str, Any]]:
+    def _shown(self, found: Sequence[Run]) -> list[_Row]:
         """Each run's row, made when the run has changed."""
-        kept: dict[str, tuple[str, dict[str, Any]]] = {}
+        kept: dict[str, _Row] = {}
         for run in found:
             with run.lock:
-                known = self._views.get(run.id)
-                if known is None or known[0] != run.version:
-                    known = (run.version, views.run_view(run))
+                known = self._rows.get(run.id)
+                if known is None or known.version != run.version:
+                    view = views.run_view(run)
+                    known = _Row(run.version, view, to_json(view))
             kept[run.id] = known
-        self._views = kept
-        return [view for _, view in kept.values()]
+        self._rows = kept
+        return list(kept.values())
 
     def _of_run(
         self, request: Request, id: str, what: Hashable, make: Callable[[Run], Any]

@@ -64,7 +64,7 @@ def _add_lists(app: FastAPI, api: Api) -> None:
         return api.metrics()
 
     @app.get("/healthz", tags=["monitoring"])
-    def healthz() -> Response:
+    async def healthz() -> Response:
         """Whether the server answers."""
         return Response(to_json({"status": "ok"}), media_type="application/json")
 

@@ -22,6 +22,7 @@ _DEBUG = frozenset(("step", "epoch_audit", "worker_joined"))
 _WARNING = frozenset(("warning", "worker_lost", "bad_task", "master_restarted"))
 MOST = 1000
 CHUNK = 5000
+SEARCHES = 8
 DEEPEST = 6
 _MOMENT = 20
 """How long the time is that begins a line."""
@@ -44,17 +45,13 @@ def events_view(reading: Reading, wanted: Wanted) -> dict[str, Any]:
     fitting = _fitting(reading, wanted)
     limit = min(max(wanted.limit, 1), MOST)
     if wanted.search:
-        found = _searched(reading, fitting, wanted.search.casefold())
-        matched = len(found)
-        found = found[:limit] if wanted.after is not None else found[-limit:]
-    else:
-        matched = len(fitting)
-        chosen = fitting[:limit] if wanted.after is not None else fitting[-limit:]
-        found = _shown(reading, chosen)
+        found = set(_found(reading, wanted.search.casefold()))
+        fitting = [n for n in fitting if n in found]
+    chosen = fitting[:limit] if wanted.after is not None else fitting[-limit:]
     return {
-        "events": found,
+        "events": _shown(reading, chosen),
         "total": reading.total,
-        "matched": matched,
+        "matched": len(fitting),
         "broken_lines": reading.broken,
         "kinds": list(reading.kinds),
     }
@@ -104,13 +101,17 @@ def _end_fits(reading: Reading, number: int, least: int) -> bool:
     return bool(events) and LEVELS.index(level_of(events[0][1])) >= least
 
 
-def _searched(reading: Reading, numbers: Sequence[int], needle: str) -> list[dict[str, Any]]:
-    found = []
-    for begin in range(0, len(numbers), CHUNK):
-        for one in _shown(reading, numbers[begin : begin + CHUNK]):
+def _found(reading: Reading, needle: str) -> list[int]:
+    """The events with these words; of a search that goes on only the new ones are looked at."""
+    begin, found = reading.searches.pop(needle, (0, []))
+    for start in range(begin, reading.total, CHUNK):
+        for one in _shown(reading, range(start, min(start + CHUNK, reading.total))):
             values = " ".join(str(value) for value in one["fields"].values())
             if needle in f"{one['event']} {one['text']} {values}".casefold():
-                found.append(one)
+                found.append(one["number"])
+    reading.searches[needle] = (reading.total, found)
+    if len(reading.searches) > SEARCHES:
+        reading.searches.popitem(last=False)
     return found
 
 

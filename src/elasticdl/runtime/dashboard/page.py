@@ -43,26 +43,26 @@ class _File:
 
 
 def add_pages(app: FastAPI) -> None:
-    """Add the page, its files, and the page of the API."""
+    """Add the page, its files, and the page of the API: from memory, also while all threads wait for a remote disk."""
     files = _static_files()
     index = files.get("index.html", _File.of(_MISSING.encode(), "text/html; charset=utf-8"))
 
     @app.get("/static/{name:path}", include_in_schema=False)
-    def static(request: Request, name: str) -> Response:
+    async def static(request: Request, name: str) -> Response:
         if name not in files:
             raise HTTPException(404, f"There is no file {name!r}.")
         return files[name].answer(request)
 
     @app.get("/api/docs", include_in_schema=False)
-    def docs() -> Response:
+    async def docs() -> Response:
         return Response(_docs(app.openapi()), media_type="text/html; charset=utf-8")
 
     @app.get("/api/docs.css", include_in_schema=False)
-    def docs_css() -> Response:
+    async def docs_css() -> Response:
         return Response(_DOCS_CSS, media_type="text/css; charset=utf-8")
 
     @app.get("/{path:path}", include_in_schema=False)
-    def any_page(request: Request, path: str) -> Response:
+    async def any_page(request: Request, path: str) -> Response:
         top = path.partition("/")[0]
         if top in _NOT_PAGES or ".." in path.split("/"):
             raise HTTPException(404, "There is nothing here. What there is: /api/docs.")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from array import array
+from collections import OrderedDict
+from collections.abc import Hashable
 from typing import Any
 
 from upath import UPath
@@ -28,6 +30,7 @@ class Reading:
       digest: what the views need of them.
       broken: how many whole lines were no event.
       kinds: the kinds of events, in the order in which they came first.
+      searches: up to which event was searched for what, and which were found.
       offsets, lengths, kind_of: where each event's line begins, how long it is, and the number of its kind.
     """
 
@@ -40,6 +43,7 @@ class Reading:
         self.broken = 0
         self.kinds: list[str] = []
         self.offsets, self.lengths, self.kind_of = array("Q"), array("I"), array("H")
+        self.searches: OrderedDict[Hashable, tuple[int, list[int]]] = OrderedDict()
         self._kind_numbers: dict[str, int] = {}
         self._head = b""
         self._offset = 0

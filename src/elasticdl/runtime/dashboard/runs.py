@@ -103,7 +103,7 @@ class Run:
         self.found = entries(self.path, self.root)
         holder = holder_of(self.path) if LOCK in self.found else None
         problems: list[str] = []
-        marks = [self._read_job(problems), str(holder)]
+        marks = [self._read_job(problems), str(self.is_experiment), str(holder)]
         self.reading.update(self.found.get(EVENTS))
         if self.reading.broken:
             lines = "1 line" if self.reading.broken == 1 else f"{self.reading.broken} lines"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from elasticdl.runtime.dashboard.columns import number, whole
 from elasticdl.runtime.dashboard.digest import Digest, Event
+from elasticdl.runtime.jobs.account import Sittings
 
 __all__ = ["goodput", "timeline"]
 
+_NOTHING: Event = {}
 _ENDS = {"worker_lost": "lost", "worker_left": "left"}
 
 
@@ -19,20 +21,9 @@ def timeline(digest: Digest, *, is_live: bool) -> dict[str, Any]:
     Args:
       is_live: whether the run goes on: then who has not gone is still here.
     """
-    workers: dict[str, dict[str, Any]] = {}
-    for event in digest.account_events:
-        kind = event["event"]
-        if kind == "worker_joined":
-            _join(workers, event)
-        elif kind in _ENDS:
-            _close(workers.get(str(event.get("worker"))), event, _ENDS[kind])
-        elif kind == "run_ended":
-            for worker in workers.values():
-                _close(worker, event, "ended")
+    workers = _workers(digest.account_events)
     if not is_live:
-        last = {"time": digest.last_time}
-        for worker in workers.values():
-            _close(worker, last, "ended")
+        _close_all(workers.values(), {"time": digest.last_time})
     for name, worker in workers.items():
         worker["is_here"] = any(span["to"] is None for span in worker["spans"])
         rate = digest.rates.get(name)
@@ -41,6 +32,35 @@ def timeline(digest: Digest, *, is_live: bool) -> dict[str, Any]:
             round(rate[1], 1) if rate and is_fresh and worker["is_here"] else None
         )
     return {"workers": list(workers.values()), "groups": groups(digest)}
+
+
+def _workers(events: Sequence[Event]) -> dict[str, dict[str, Any]]:
+    workers: dict[str, dict[str, Any]] = {}
+    sittings, last = Sittings(), _NOTHING
+    new: set[str] = set()
+    for event in events:
+        kind = event["event"]
+        if sittings.begins(event) and kind == "run_started":
+            # It was killed and resumed: nobody told of the end of those who trained before.
+            _close_all((one for name, one in workers.items() if name not in new), last)
+        if kind == "worker_joined":
+            _close(workers.get(str(event.get("worker"))), last, "ended")
+            _join(workers, event)
+            new.add(str(event.get("worker")))
+        elif kind in _ENDS:
+            _close(workers.get(str(event.get("worker"))), event, _ENDS[kind])
+        elif kind == "run_ended":
+            _close_all(workers.values(), event)
+        if kind != "worker_joined":
+            last = event
+        if kind in ("step", "run_ended"):
+            new = set()
+    return workers
+
+
+def _close_all(workers: Iterable[dict[str, Any]], event: Event) -> None:
+    for worker in workers:
+        _close(worker, event, "ended")
 
 
 def _join(workers: dict[str, dict[str, Any]], event: Event) -> None:
