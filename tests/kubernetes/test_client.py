@@ -74,7 +74,7 @@ def test_connect_without_a_current_context_lists_them(kubeconfig: Path) -> None:
     ("text", "said"),
     [
         ("", "it holds nothing"),
-        ("just words", "it holds something else, and not `clusters:`"),
+        ("just words", "it holds plain text, and not `clusters:`"),
         ("[]", "it holds a list"),
         ("contexts: words", "`contexts:` is no list"),
         ("contexts: [{name: a}]\ncurrent-context: a", "its context 'a' names no cluster"),
@@ -377,6 +377,17 @@ def test_an_answer_that_is_no_kubernetes_api_says_so(
         with pytest.raises(Unreachable, match=f"as a Kubernetes API {said}: is a proxy") as told:
             call()
         assert "sign in" not in str(told.value)
+
+
+def test_a_page_instead_of_a_log_is_not_printed(
+    server: ApiServer, cluster: Cluster, kuberay: KubeRay, manifest: Manifest
+) -> None:
+    cluster.create(manifest("mnist"))
+    kuberay.starts("mnist")
+    kuberay.runs("mnist")
+    server.answer(200, PAGE, path="/log")
+    with pytest.raises(Unreachable, match=r"as a Kubernetes API \(HTML\)"):
+        list(cluster.logs("mnist"))
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 502])

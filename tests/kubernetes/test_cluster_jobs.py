@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -228,6 +229,18 @@ def test_logs_are_followed_to_their_end_however_soon_it_comes(
     assert shown[2:] == ["four"]
 
 
+def test_sigterm_ends_the_following_of_logs_as_ctrl_c_does(
+    running: KubeRay, cluster: Cluster
+) -> None:
+    def terminate(line: str) -> None:
+        signal.raise_signal(signal.SIGTERM)
+
+    found = on_kubernetes.ClusterJobs(cluster)
+    with pytest.raises(KeyboardInterrupt) as left:
+        found.logs("mnist", terminate, print, worker=None, tail=None, follow=True)
+    assert left.value.args == (signal.SIGTERM,)
+
+
 def test_logs_are_waited_for_until_the_job_runs(
     cluster: Cluster,
     kuberay: KubeRay,
@@ -391,6 +404,34 @@ def test_who_goes_on_has_what_the_job_had(command: str, told: str, manifest: Man
     )
     more = "--num_workers=3:5 --worker_resource_request=cpu=4 '--envs=A=b c' --spot --cluster=here"
     assert resume_command(job, "--cluster=here") == told + more
+
+
+def test_the_command_that_goes_on_makes_the_same_pods(
+    server: ApiServer, cluster: Cluster, kuberay: KubeRay, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = ["--cluster=kubernetes", "--image_name=reg/z:1", "--output=/data/run", "--detach"]
+    asked = [
+        "--worker_resource_request=cpu=4,memory=8Gi",
+        "--master_resource_request=cpu=2,memory=4Gi",
+        "--volume=claim_name=data,mount_path=/data",
+        "--envs=A=b c",
+        "--image_pull_policy=Always",
+        "--num_workers=2:4",
+        "--spot",
+    ]
+    model = ["--model_def=m.custom_model", "--training_data=/data/train", "--job_name=mnist"]
+    assert main(["train", *model, *where, *asked]) == 0
+    for step in (kuberay.starts, kuberay.runs, kuberay.fails):
+        step("mnist")
+    capsys.readouterr()
+    assert jobs("status", "mnist") == 0
+    command = capsys.readouterr().out.rpartition("To go on:\n")[2].strip()
+    assert main([*shlex.split(command)[1:], "--job_name=again", "--detach"]) == 0
+    first, second = (
+        json.dumps(server.get("rayjobs", name)["spec"]["rayClusterSpec"]).replace(name, "x")
+        for name in ("mnist", "again")
+    )
+    assert first == second
 
 
 def test_an_experiment_that_was_stopped_is_told_how_to_go_on(

@@ -20,6 +20,7 @@ from elasticdl.runtime.kubernetes.creation import created
 from elasticdl.runtime.kubernetes.driver_log import DriverLog
 from elasticdl.runtime.kubernetes.refusals import Refused, no_api, spoken
 from elasticdl.runtime.kubernetes.remote_command import COMMAND_S, run_in_pod
+from elasticdl.runtime.kubernetes.worker_groups import change_of_group
 
 __all__ = ["Cluster", "Look", "Object", "connect"]
 
@@ -361,31 +362,13 @@ class Cluster:
     def scale_group(self, name: str, group: str, minimum: int, maximum: int) -> None:
         """Set how many workers a group of a running job may have.
 
-        KubeRay does not look at the RayJob again: the change goes to its RayCluster. Where that has no autoscaler
-        nobody chooses between the two numbers: there are as many as may be.
+        KubeRay does not look at the RayJob again: the change goes to its RayCluster.
 
         Raises:
           UnknownName: there is no such job or group.
           RunError: the job has no Ray cluster now.
         """
         ray_cluster = self._ray_cluster(name)
-        groups = ray_cluster["spec"].get("workerGroupSpecs", [])
-        names = [each["groupName"] for each in groups]
-        if group not in names:
-            raise UnknownName(
-                f"Unknown group {group!r} of the job {name!r}. {nearest(group, names)}"
-            )
-        at = f"/spec/workerGroupSpecs/{names.index(group)}"
-        now = groups[names.index(group)].get("replicas", minimum)
-        if not ray_cluster["spec"].get("enableInTreeAutoscaling"):
-            now = maximum
-        values = {
-            "minReplicas": minimum,
-            "maxReplicas": maximum,
-            "replicas": min(max(now, minimum), maximum),
-        }
-        steps: list[Object] = [{"op": "test", "path": f"{at}/groupName", "value": group}]
-        steps += [{"op": "add", "path": f"{at}/{key}", "value": values[key]} for key in values]
         self._ask(
             f"change the RayCluster of {name!r}",
             self._custom.patch_namespaced_custom_object,
@@ -394,7 +377,7 @@ class Cluster:
             self.namespace,
             "rayclusters",
             ray_cluster["metadata"]["name"],
-            steps,
+            change_of_group(ray_cluster, name, group, minimum, maximum),
             _content_type="application/json-patch+json",
         )
 

@@ -11,7 +11,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from elasticdl.errors import RunError
-from elasticdl.runtime.kubernetes.refusals import Refused, Unreachable, is_passing, spoken
+from elasticdl.runtime.kubernetes.refusals import (
+    Refused,
+    Unreachable,
+    is_passing,
+    no_api,
+    spoken,
+)
 
 if TYPE_CHECKING:
     from elasticdl.runtime.kubernetes.client import Cluster
@@ -103,6 +109,8 @@ class DriverLog:
                     _preload_content=False,
                     _request_timeout=(CONNECT_S, SILENCE_S),
                 )
+                if "html" in self._response.headers.get("Content-Type", ""):  # no log is
+                    raise no_api(self._cluster.host, "HTML")
                 if self._closed.is_set():  # while it was opened
                     return True
                 for line in _lines(self._response):

@@ -81,7 +81,7 @@ def _read(file: str) -> dict[str, Any]:
         raise _wrong(file, str(why)) from None
     if not isinstance(text, dict):
         kinds = {type(None): "nothing", list: "a list"}
-        held = kinds.get(type(text), "something else")
+        held = kinds.get(type(text), "plain text")
         raise _wrong(file, f"it holds {held}, and not `clusters:`, `users:` and `contexts:`")
     return text
 
