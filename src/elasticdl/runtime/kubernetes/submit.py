@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from elasticdl.errors import ElasticDLError, InvalidValue, RunError
+from elasticdl.errors import ElasticDLError, InvalidValue, RunError, Stopped
 from elasticdl.job.config import JobConfig, options
 from elasticdl.runtime.kubernetes.checks import check_name
+from elasticdl.runtime.kubernetes.coming_back import Detached
 from elasticdl.runtime.kubernetes.command import Task, as_flag, job_task
 from elasticdl.runtime.kubernetes.manifest import JobPlan, ray_job, ray_secret
 from elasticdl.runtime.kubernetes.pod_changes import load_pod_changes
@@ -196,10 +197,17 @@ class _Submission:
             )
 
     def _create(self, cluster: Cluster, plan: JobPlan) -> None:
-        created = cluster.create(ray_job(self.request, plan))
         secret = ray_secret(self.request, plan)
         if secret is None:
+            cluster.create(ray_job(self.request, plan))
             return
+        try:
+            created = cluster.create(ray_job(self.request, plan))
+        except Detached as stopped:  # it is there, and would wait for its Secret for ever
+            _take_away(cluster, plan.name, stopped)
+            raise Stopped(
+                f"The job {plan.name} was taken away again: it had no Secret yet."
+            ) from stopped
         owner = {
             "apiVersion": "ray.io/v1",
             "kind": "RayJob",
@@ -210,13 +218,7 @@ class _Submission:
         try:
             cluster.create_secret(secret)
         except BaseException as error:
-            try:
-                cluster.delete(plan.name)
-            except ElasticDLError:
-                error.add_note(
-                    f"The job {plan.name} is there and cannot start. Take it away with: kubectl delete rayjob "
-                    f"{plan.name} -n {cluster.namespace}"
-                )
+            _take_away(cluster, plan.name, error)
             raise
 
     def _follow(self, cluster: Cluster, plan: JobPlan) -> Result:
@@ -271,6 +273,17 @@ def _flags(config: JobConfig) -> tuple[str, ...]:
         and (option.kubernetes or option.name in ("num_workers", "worker_resource_request"))
         and option.name not in _OF_THIS_TIME
     )
+
+
+def _take_away(cluster: Cluster, name: str, error: BaseException) -> None:
+    """Delete a job that cannot start; if that fails too, the error says so beside its own words."""
+    try:
+        cluster.delete(name)
+    except ElasticDLError:
+        error.add_note(
+            f"The job {name} is there and cannot start. Take it away with: kubectl delete rayjob {name} "
+            f"-n {cluster.namespace}"
+        )
 
 
 def _come_back(name: str, cluster: Cluster) -> tuple[tuple[str, str], ...]:
