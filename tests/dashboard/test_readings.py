@@ -12,11 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from run_directories import append, ended, evaluation, line, started, step, whole_run, write_run
+from upath import UPath
 
 from elasticdl.artifacts.run_directory import RunDirectory
 from elasticdl.errors import NotFound
 from elasticdl.runtime.dashboard.answers import to_json
 from elasticdl.runtime.dashboard.digest import Digest
+from elasticdl.runtime.dashboard.files import entries
+from elasticdl.runtime.dashboard.readings import Reading
 from elasticdl.runtime.dashboard.views import (
     Runs,
     Wanted,
@@ -296,3 +299,17 @@ def test_fields_of_any_form_do_no_harm(
     ]
     for view in views:
         json.loads(to_json(view))
+
+
+def test_huge_file_is_read_in_parts(tmp_path: Path) -> None:
+    events = [started(), *(step(n) for n in range(1, 100_001))]
+    directory = write_run(tmp_path / "run", events)
+    entry = entries(UPath(directory), UPath(directory))["events.jsonl"]
+    reading = Reading(UPath(directory / "events.jsonl"), UPath(directory), at_once=1)
+    looks = 0
+    while reading.read < 1 or not looks:
+        assert reading.update(entry)
+        looks += 1
+    assert looks > 1
+    assert (reading.total, reading.broken) == (len(events), 0)
+    assert not reading.update(entry)

@@ -26,16 +26,20 @@ LONGEST_KIND, MOST_KINDS = 100, 1000
 class Reading:
     """The events of one file.
 
+    Args:
+      at_once: about how many bytes are read at one look; None for all. Nobody should wait for a huge file.
+
     Attributes:
       digest: what the views need of them.
+      read: how much of the file was read, from 0 to 1.
       broken: how many whole lines were no event.
       kinds: the kinds of events, in the order in which they came first.
       searches: up to which event was searched for what, and which were found.
       offsets, lengths, kind_of: where each event's line begins, how long it is, and the number of its kind.
     """
 
-    def __init__(self, file: UPath, root: UPath) -> None:
-        self._file, self._root = file, root
+    def __init__(self, file: UPath, root: UPath, at_once: int | None = None) -> None:
+        self._file, self._root, self._at_once = file, root, at_once
         self._forget()
 
     def _forget(self) -> None:
@@ -48,6 +52,7 @@ class Reading:
         self._head = b""
         self._offset = 0
         self.mark = ""
+        self.read = 1.0
 
     @property
     def total(self) -> int:
@@ -61,7 +66,9 @@ class Reading:
         if entry is None or entry.bytes < self._offset or not self._is_same():
             self._forget()
         if entry is not None:
-            self._read_on(entry.bytes)
+            rest = self._read_on(entry.bytes)
+            self.read = 1 - rest / max(1, entry.bytes)
+            mark += f"-{rest}" if rest else ""  # so that the next look goes on
         self.mark = mark
         return True
 
@@ -90,8 +97,9 @@ class Reading:
             return True
         return read_bytes(self._file, self._root, 0, len(self._head)) == self._head
 
-    def _read_on(self, size: int) -> None:
-        rest = b""
+    def _read_on(self, size: int) -> int:
+        """Read the whole lines up to here; says how many bytes are left for the next look."""
+        rest, begin = b"", self._offset
         while True:
             piece = read_bytes(
                 self._file, self._root, self._offset + len(rest), self._until(size, rest)
@@ -106,7 +114,9 @@ class Reading:
             if len(rest) > LONGEST:
                 self._offset, self.broken, rest = self._offset + len(rest), self.broken + 1, b""
             if not piece or self._offset + len(rest) >= size:
-                return
+                return 0
+            if self._at_once is not None and self._offset - begin >= self._at_once:
+                return size - self._offset
 
     def _until(self, size: int, rest: bytes) -> int:
         return min(size, self._offset + len(rest) + PIECE)

@@ -36,6 +36,8 @@ ENDED_S = 20.0
 SHARE, LONGEST_S = 20, 5.0
 """To look takes at most a twentieth of the time, as long as nobody waits too long for it."""
 LARGEST_CONFIG = 4 << 20
+AT_ONCE = 32 << 20
+"""Bytes of events that are read at one look: some two hundred thousand events."""
 
 Clock = Callable[[], float]
 
@@ -52,13 +54,19 @@ class Run:
       version: changes when something has changed.
     """
 
-    def __init__(self, path: UPath, root: UPath, clock: Clock = time.monotonic) -> None:
+    def __init__(
+        self,
+        path: UPath,
+        root: UPath,
+        clock: Clock = time.monotonic,
+        at_once: int | None = None,
+    ) -> None:
         self.address = address_of(path)
         self.path, self.root = UPath(self.address), UPath(address_of(root))
         self.id = id_of(self.address)
         self.name = str(path.name) or self.address
         self.lock = threading.RLock()
-        self.reading = Reading(self.path / EVENTS, self.root)
+        self.reading = Reading(self.path / EVENTS, self.root, at_once)
         self.job: Mapping[str, Any] = {}
         self.found: dict[str, Entry] = {}
         self.problems: list[str] = []
@@ -108,6 +116,10 @@ class Run:
         if self.reading.broken:
             lines = "1 line" if self.reading.broken == 1 else f"{self.reading.broken} lines"
             problems.append(f"{lines} of events.jsonl cannot be understood and were left out.")
+        if self.reading.read < 1:
+            problems.append(
+                f"events.jsonl is large: {self.reading.read:.0%} of it was read so far."
+            )
         marks += [self.reading.mark, *problems]
         version = _digest_of(marks)
         if version != self.version:
@@ -218,7 +230,7 @@ class Runs:
                 message = f"There is no directory {root}."
                 self.problems.append({"where": str(root), "message": message})
             for path in places or ():
-                known = self._by_place.get(str(path)) or Run(path, root, self._clock)
+                known = self._by_place.get(str(path)) or Run(path, root, self._clock, AT_ONCE)
                 by_place[str(path)] = found[known.id] = known
         self._runs, self._by_place = found, by_place
 
