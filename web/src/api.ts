@@ -55,18 +55,21 @@ export async function ask<T>(url: string, signal?: AbortSignal): Promise<T> {
 }
 
 // Whether the last question reached the server: said once, at the top of the page.
-type Listener = (isLost: boolean) => void;
-const listeners = new Set<Listener>();
-let isLost = false;
+const listeners = new Set<(since: number | null) => void>();
+let lostSince: number | null = null;
+let lastHeard = Date.now() / 1000;
 
-function heard(lost: boolean): void {
-  if (lost === isLost) return;
-  isLost = lost;
-  listeners.forEach((each) => each(lost));
+function heard(isThere: boolean): void {
+  if (isThere) lastHeard = Date.now() / 1000;
+  const since = isThere ? null : lastHeard;
+  if (since === lostSince) return;
+  lostSince = since;
+  listeners.forEach((each) => each(since));
 }
 
-export function useLost(): boolean {
-  const [lost, setLost] = useState(isLost);
+/** When the server was last heard, in seconds since 1970; null while it answers. */
+export function useLost(): number | null {
+  const [lost, setLost] = useState(lostSince);
   useEffect(() => {
     listeners.add(setLost);
     return () => void listeners.delete(setLost);
@@ -107,17 +110,17 @@ export function usePolled<T>(url: string | null, pause: (data: T | null) => numb
       try {
         last = await ask<T>(url, stopped.signal);
         if (stopped.signal.aborted) return;
-        heard(false);
+        heard(true);
         tell(last, null);
       } catch (error) {
         if (stopped.signal.aborted) return;
         if (error instanceof Refused) {
-          heard(false);
+          heard(true);
           setAnswer((old) => ({ url, data: old.url === url ? old.data : null, refused: error }));
-        } else heard(true);
+        } else heard(false);
       } finally {
         isAsking = false;
-        if (!stopped.signal.aborted) timer = window.setTimeout(again, isLost ? LIVE_MS : pausing.current(last));
+        if (!stopped.signal.aborted) timer = window.setTimeout(again, lostSince !== null ? LIVE_MS : pausing.current(last));
       }
     };
     void again();

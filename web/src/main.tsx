@@ -7,6 +7,7 @@ import { RunPage } from "./pages/run";
 import { RunsPage } from "./pages/runs";
 import { follow, useRoute, type Route } from "./route";
 import "./style.css";
+import { moment } from "./words";
 import { chooseTheme, chosenTheme, followSystem, THEMES, type Theme } from "./theme";
 
 const SIGNS: Record<Theme, string> = { system: "◐", light: "☀", dark: "☾" };
@@ -48,7 +49,7 @@ function searchByKey(event: KeyboardEvent): void {
 
 function App() {
   const route = useRoute();
-  const isLost = useLost();
+  const lost = useLost();
   useEffect(() => {
     document.addEventListener("keydown", searchByKey);
     return () => document.removeEventListener("keydown", searchByKey);
@@ -71,9 +72,10 @@ function App() {
         <ThemeSwitch />
       </header>
       <div role="alert" class="lost-box">
-        {isLost && (
+        {lost !== null && (
           <p class="lost">
-            The dashboard does not answer. It ends with the command that started it. Trying again; what you see is what was known last.
+            The dashboard does not answer: it ends with the command that started it. This is what was known at {moment(lost)}. The page
+            tries again; later, <code>elasticdl dashboard</code> shows all runs.
           </p>
         )}
       </div>

@@ -28,6 +28,10 @@ const ENDS: Record<string, [string, string]> = { lost: ["✕", "was lost"], left
 
 const because = (span: Span): string => (span.reason ? `: ${span.reason}` : "");
 
+interface Stall extends Frame {
+  members: string[];
+}
+
 interface Change {
   time: number;
   tone: string;
@@ -45,17 +49,20 @@ function changesOf({ workers, groups }: WorkersAnswer): Change[] {
         changes.push({ time: span.to, tone: span.end === "lost" ? "bad" : "warn", what: `${worker.name} ${end[1]}`, why: span.reason ?? "" });
     }
   groups.forEach((group, i) =>
-    changes.push({ time: group.time, tone: "calm", what: `${counted(group.members.length, "worker")} train together`, why: i ? stalled(group) : "" }),
+    changes.push({ time: group.time, tone: "calm", what: together(group.members), why: i ? stalled(group) : "" }),
   );
   return changes.sort((a, b) => b.time - a.time);
 }
+
+const together = (members: string[]): string =>
+  members.length === 1 ? `${members[0]} trains alone` : `${counted(members.length, "worker")} train together`;
 
 function stalled(group: Group): string {
   const redone = group.redone ? `, ${counted(group.redone, "step")} done again` : "";
   return group.stall_s === null ? redone.slice(2) : `after a stall of ${duration(group.stall_s)}${redone}`;
 }
 
-function Row({ worker, frame, stalls }: { worker: Worker; frame: Frame; stalls: Frame[] }) {
+function Row({ worker, frame, stalls }: { worker: Worker; frame: Frame; stalls: Stall[] }) {
   return (
     <tr>
       <th scope="row">
@@ -86,7 +93,7 @@ function Row({ worker, frame, stalls }: { worker: Worker; frame: Frame; stalls: 
               )}
             </span>
           ))}
-          {stalls.map((stall) => (
+          {stalls.filter((stall) => stall.members.includes(worker.name)).map((stall) => (
             <span key={stall.from} class="stall" style={place(frame, stall.from, stall.to)} aria-hidden="true" />
           ))}
         </div>
@@ -101,7 +108,9 @@ export function Workers({ run }: { run: Run }) {
   if (!data || !data.workers.length) return null;
   const frame = frameOf(data, run);
   // The first group is where the training began: nothing stood still for it.
-  const stalls = data.groups.slice(1).flatMap((group) => (group.stall_s ? [{ from: group.time - group.stall_s, to: group.time }] : []));
+  const stalls = data.groups
+    .slice(1)
+    .flatMap(({ time, stall_s, members }): Stall[] => (stall_s ? [{ from: time - stall_s, to: time, members }] : []));
   const changes = changesOf(data);
   const here = data.workers.filter((worker) => worker.is_here).length;
   return (
