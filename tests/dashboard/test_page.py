@@ -87,8 +87,11 @@ def open_run(page: Page, name: str) -> None:
     expect(page.get_by_role("heading", level=1, name=name)).to_be_visible()
 
 
-def fact(page: Page, name: str) -> str:
-    return page.locator(".facts > div", has_text=re.compile(f"^{name}")).locator("dd").inner_text()
+def compare_two(page: Page) -> None:
+    page.get_by_label("Compare digits-wide").check()
+    page.get_by_label("Compare digits-narrow").check()
+    page.get_by_role("button", name="Compare 2").click()
+    expect(page.locator(".chart canvas")).to_be_visible()
 
 
 def names(page: Page) -> list[str]:
@@ -161,9 +164,7 @@ def test_lost_worker_is_on_the_timeline(page: Page, runs: ShownRuns) -> None:
 
 
 def test_two_runs_are_compared(page: Page) -> None:
-    page.get_by_label("Compare digits-wide").check()
-    page.get_by_label("Compare digits-narrow").check()
-    page.get_by_role("button", name="Compare 2").click()
+    compare_two(page)
     expect(page.locator(".chart .legend li")).to_have_count(2)
     name = page.locator(".legend").get_by_role("button", name="digits-wide")
     name.click()
@@ -278,10 +279,7 @@ def test_phone_needs_no_sideways_scrolling(page: Page) -> None:
         expect(page.get_by_role("tabpanel", name=tab)).to_be_visible()
         assert is_narrow(page), tab
     page.go_back()
-    page.get_by_label("Compare digits-wide").check()
-    page.get_by_label("Compare digits-narrow").check()
-    page.get_by_role("button", name="Compare 2").click()
-    expect(page.locator(".chart canvas")).to_be_visible()
+    compare_two(page)
     assert is_narrow(page)
 
 
@@ -360,6 +358,9 @@ def test_pages_pass_the_rules_of_axe(page: Page, scheme: str) -> None:
         page.get_by_role("tab", name=tab).click()
         expect(page.get_by_role("tabpanel", name=tab)).to_be_visible()
         assert broken_rules(page) == [], tab
+    page.goto("/")
+    compare_two(page)
+    assert broken_rules(page) == []
 
 
 def broken_rules(page: Page) -> list[str]:
