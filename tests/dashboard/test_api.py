@@ -193,6 +193,8 @@ def test_port_that_is_taken_is_evaded_and_a_given_one_is_not(tmp_path: Path) -> 
         port = int(one.url.rsplit(":")[-1].strip("/"))
         with pytest.raises(InvalidValue, match=r"Give another host or port"):
             start([str(tmp_path)], port=port)
+        with pytest.raises(InvalidValue, match="Invalid port 80000"):
+            start([str(tmp_path)], port=80_000)
         dashboard, why = try_start([str(tmp_path)], port=port)
         assert dashboard is None
         assert "Give another host or port" in str(why)

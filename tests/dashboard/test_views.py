@@ -397,3 +397,11 @@ def test_search_goes_on_with_new_events(tmp_path: Path) -> None:
     append(directory, step(20), step(3))
     run.reading.update(entries(run.path, run.root)["events.jsonl"])
     assert [text.split()[3] for text in texts(run, search="step 2")] == ["2", "20"]
+
+
+def test_events_of_any_size_are_told_in_few_words(tmp_path: Path) -> None:
+    huge = {**step(1), "event": "k" * 10_000, "text": "x" * 1_000_000, "all": list(range(100_000))}
+    failed = ended(2, "failed", error="e" * 1_000_000)
+    run = open_run(str(write_run(tmp_path / "run", [started(), huge, failed])))
+    assert len(json.dumps(events_view(run.reading, Wanted()))) < 20_000
+    assert len(json.dumps(run_view(run))) < 10_000

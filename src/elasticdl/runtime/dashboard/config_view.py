@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from elasticdl.job.config import COMMANDS, options
+from elasticdl.runtime.dashboard.shortening import short
 
 __all__ = ["config_rows", "config_values"]
 
@@ -17,6 +18,7 @@ _SECRET = re.compile(
 )
 _USER = re.compile(r"(?<=://)[^/@\s]+:[^/@\s]*@")
 DEEPEST = 8
+LONGEST = 20_000
 
 
 def config_rows(job: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -53,4 +55,4 @@ def _is_secret(key: str) -> bool:
 
 def _shown(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
-    return _USER.sub("(hidden)@", text)
+    return short(_USER.sub("(hidden)@", text), LONGEST)

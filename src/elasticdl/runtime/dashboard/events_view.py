@@ -11,7 +11,8 @@ import numpy as np
 
 from elasticdl.runtime.dashboard.columns import number
 from elasticdl.runtime.dashboard.digest import Event
-from elasticdl.runtime.dashboard.readings import Reading
+from elasticdl.runtime.dashboard.readings import LONGEST_KIND, Reading
+from elasticdl.runtime.dashboard.shortening import shallow, short
 from elasticdl.tracking import words
 from elasticdl.tracking.lines import EventLines
 
@@ -23,7 +24,6 @@ _WARNING = frozenset(("warning", "worker_lost", "bad_task", "master_restarted"))
 MOST = 1000
 CHUNK = 5000
 SEARCHES = 8
-DEEPEST = 6
 _MOMENT = 20
 """How long the time is that begins a line."""
 
@@ -120,24 +120,13 @@ def _shown(reading: Reading, numbers: Sequence[int]) -> list[dict[str, Any]]:
         {
             "number": n,
             "time": number(event, "time"),
-            "event": event["event"],
+            "event": short(event["event"], LONGEST_KIND),
             "level": level_of(event),
-            "text": event_text(reading, n, event),
-            "fields": {k: _shallow(v) for k, v in event.items() if k not in ("time", "event")},
+            "text": short(event_text(reading, n, event)),
+            "fields": shallow({k: v for k, v in event.items() if k not in ("time", "event")}),
         }
         for n, event in _parsed(reading, numbers)
     ]
-
-
-def _shallow(value: Any, depth: int = 0) -> Any:
-    """What was written by others may be deeper than JSON can be made of."""
-    if not isinstance(value, dict | list):
-        return value
-    if depth >= DEEPEST:
-        return "..."
-    if isinstance(value, list):
-        return [_shallow(one, depth + 1) for one in value]
-    return {key: _shallow(one, depth + 1) for key, one in value.items()}
 
 
 def _parsed(reading: Reading, numbers: Sequence[int]) -> list[tuple[int, dict[str, Any]]]:

@@ -8,8 +8,12 @@ from typing import Any
 from elasticdl.runtime.dashboard.best import best
 from elasticdl.runtime.dashboard.progress import progress
 from elasticdl.runtime.dashboard.runs import Run
+from elasticdl.runtime.dashboard.shortening import short
 
 __all__ = ["run_view"]
+
+NAME = 200
+"""What is longer is no name."""
 
 
 def run_view(run: Run) -> dict[str, Any]:
@@ -24,10 +28,10 @@ def run_view(run: Run) -> dict[str, Any]:
         "version": run.version,
         "name": run.name,
         "where": run.address,
-        "command": account.command,
-        "status": account.status,
-        "said": account.said,
-        "message": account.message,
+        "command": short(account.command, NAME),
+        "status": short(account.status, NAME),
+        "said": short(account.said, NAME),
+        "message": _short(account.message),
         "model": _model(run),
         "is_live": run.is_live,
         "step": account.step,
@@ -46,7 +50,7 @@ def run_view(run: Run) -> dict[str, Any]:
         "workers": list(account.workers),
         "num_workers": account.wanted,
         "examples_per_s": _speed(run),
-        "warning": account.warning,
+        "warning": _short(account.warning),
         "num_problems": len(run.problems),
     }
 
@@ -59,7 +63,11 @@ def finite(value: float | None) -> float | None:
 def _model(run: Run) -> str | None:
     told = run.job.get("model_def") or run.job.get("model_builder_class")
     told = told or run.digest.started.get("model")
-    return None if told is None else str(told)
+    return None if told is None else short(str(told), NAME)
+
+
+def _short(text: str | None) -> str | None:
+    return None if text is None else short(text)
 
 
 def _speed(run: Run) -> float | None:

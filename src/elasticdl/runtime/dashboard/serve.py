@@ -26,6 +26,7 @@ __all__ = ["PORT", "TOKEN", "Dashboard", "is_installed", "start", "try_start"]
 
 PORT = 8280
 """Taken when it is free."""
+LAST_PORT = 65_535
 TOKEN = "ELASTICDL_DASHBOARD_TOKEN"
 SHORTEST_TOKEN = 16
 PACKAGES = ("fastapi", "uvicorn", "prometheus_client")
@@ -170,6 +171,8 @@ def _token(host: str, given: str | None) -> str | None:
 
 
 def _listening(host: str, port: int) -> socket.socket:
+    if not 0 <= port <= LAST_PORT:
+        raise InvalidValue(f"Invalid port {port}: give one from 1 to {LAST_PORT}, or 0 for any.")
     for attempt in [port] if port else [PORT, 0]:
         try:
             return _bound(host, attempt)
