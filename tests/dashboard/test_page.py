@@ -324,7 +324,9 @@ def test_run_that_vanishes_is_said(page: Page, runs: ShownRuns) -> None:
 def test_lost_connection_is_said_and_tried_again(page: Page) -> None:
     page.context.set_offline(True)
     expect(page.get_by_role("alert")).to_contain_text("does not answer")
-    assert names(page)
+    expect(page.get_by_role("row", name=re.compile("elastic"))).to_contain_text(
+        "running when last heard"
+    )
     page.context.set_offline(False)
     expect(page.get_by_role("alert")).to_be_empty()
 

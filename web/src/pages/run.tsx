@@ -59,7 +59,7 @@ export function RunPage({ id, tab }: { id: string; tab: string }) {
       <div role="tabpanel" id={`panel-${shown}`} aria-labelledby={`tab-${shown}`} class="panel">
         {shown === "overview" && (
           <>
-            <Curves id={run.id} isLive={run.is_live} started={run.started} />
+            <Curves id={run.id} isNeeded={!isBrief(run)} isLive={run.is_live} started={run.started} />
             <Workers run={run} />
             <div class="pair">
               <Ledger run={run} />
@@ -77,8 +77,12 @@ export function RunPage({ id, tab }: { id: string; tab: string }) {
   );
 }
 
+/** An evaluation and a prediction have no steps: what they do not know is not shown. */
+const isBrief = (run: RunDetail): boolean => run.command === "evaluate" || run.command === "predict";
+
 function Head({ run }: { run: RunDetail }) {
   const metrics = Object.entries(run.metrics).filter(([name]) => name !== "loss");
+  const has = (value: number | null): boolean => value !== null || !isBrief(run);
   return (
     <header class="run-head">
       <div class="title">
@@ -90,21 +94,23 @@ function Head({ run }: { run: RunDetail }) {
       <p class="sub">{[run.command, run.model, run.where].filter(Boolean).join(" · ")}</p>
       <Progress run={run} isLarge />
       <dl class="facts">
-        <Fact name="Step" value={number(run.step)} note={run.total_steps ? `of ${number(run.total_steps)}` : ""} />
-        <Fact name="Epoch" value={number(run.epoch)} note={run.num_epochs ? `of ${number(run.num_epochs)}` : ""} />
+        {has(run.step) && <Fact name="Step" value={number(run.step)} note={run.total_steps ? `of ${number(run.total_steps)}` : ""} />}
+        {has(run.epoch) && <Fact name="Epoch" value={number(run.epoch)} note={run.num_epochs ? `of ${number(run.num_epochs)}` : ""} />}
         {run.is_live ? (
           <Fact name="Time left" value={duration(run.eta_s)} note={`${duration(run.duration_s)} so far`} />
         ) : (
           <Fact name="Duration" value={duration(run.duration_s)} note={run.started === null ? "" : moment(run.started)} />
         )}
-        <Fact name="Loss" value={number(run.loss)} />
+        {has(run.loss) && <Fact name="Loss" value={number(run.loss)} />}
         {run.best && (
           <Fact name={`Best ${run.best.metric}`} value={number(run.best.value)} note={run.best.step === null ? "" : `at step ${number(run.best.step)}`} />
         )}
         {metrics.slice(0, 3).map(([name, value]) => (
           <Fact key={name} name={`Last ${name}`} value={number(value)} />
         ))}
-        <Fact name="Examples/s" value={number(run.examples_per_s === null ? null : Math.round(run.examples_per_s))} />
+        {has(run.examples_per_s) && (
+          <Fact name="Examples/s" value={number(run.examples_per_s === null ? null : Math.round(run.examples_per_s))} />
+        )}
         {run.num_workers !== null && <Fact name="Workers" value={number(run.workers.length)} note={`${run.num_workers} wanted`} />}
       </dl>
     </header>

@@ -62,9 +62,11 @@ interface Props {
   id: string;
   isLive: boolean;
   started: number | null;
+  /** Whether it is worth a word that there are none. */
+  isNeeded: boolean;
 }
 
-export function Curves({ id, isLive, started }: Props) {
+export function Curves({ id, isLive, started, isNeeded }: Props) {
   const [look, setLook] = useLook();
   const [range, setRange] = useState<Range>(null);
   const earliest = useRef(Infinity);
@@ -78,6 +80,7 @@ export function Curves({ id, isLive, started }: Props) {
     const ended = drawn.map(({ lines, ...rest }) => ({ ...rest, lines: all ? lines.map((line) => prolonged(line, all[1])) : lines }));
     return [ended, all, Math.max(1, ...ended.flatMap(({ lines }) => lines.map((line) => line.points.length)))];
   }, [groups, look.x, from]);
+  if (!charts.length && !isNeeded) return null;
   return (
     <section aria-labelledby="curves">
       <div class="head">

@@ -1,6 +1,7 @@
 // Small things of all pages: a status, progress, a button that copies, what to say when there is nothing.
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
+import { useLost } from "../api";
 import type { Run } from "../types";
 import { percent } from "../words";
 
@@ -19,10 +20,12 @@ const SIGNS: Record<string, string> = { going: "●", good: "✓", warn: "‖", 
 export const toneOf = (status: string): string => TONES[status] ?? "calm";
 
 export function Status({ run }: { run: Run }) {
-  const tone = toneOf(run.status);
+  const isOld = useLost() !== null && run.is_live;
+  const tone = isOld ? "calm" : toneOf(run.status);
   return (
     <span class={`status ${tone}`}>
       <span aria-hidden="true">{SIGNS[tone]}</span> {run.said || run.status || "unknown"}
+      {isOld && " when last heard"}
     </span>
   );
 }
