@@ -251,6 +251,27 @@ def test_each_run_of_a_command_has_its_page_for_as_long_as_the_command_runs(
         _get(url.replace("/run/", "/api/runs/"))
 
 
+WITHOUT_PACKAGES = """
+import sys
+sys.modules["fastapi"] = None
+from upath import UPath
+from elasticdl.cli import page
+from elasticdl.cli.main import main
+from elasticdl.runtime.showing import show
+with page.page("INFO", is_off=False):
+    show(UPath("elasticdl_runs/digits-1"))
+sys.exit(main(["dashboard"]))
+"""
+
+
+@pytest.mark.usefixtures("wanted")
+def test_only_who_asks_for_a_page_hears_that_packages_are_missing(runs: Path) -> None:
+    command = [sys.executable, "-c", WITHOUT_PACKAGES]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2 and done.stdout == ""
+    assert done.stderr.count("\n") == 1 and "pip install 'elasticdl[dashboard]'" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("level", "is_off", "variables"),
     [

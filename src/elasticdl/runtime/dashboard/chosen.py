@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from upath import UPath
 
@@ -24,8 +25,9 @@ def chosen(jobs: Sequence[str]) -> list[Run]:
 
 
 def default_directories() -> list[str]:
-    """Where runs are that were given no other place: elasticdl_runs/ and runs/ here."""
-    return ["elasticdl_runs", "runs"]
+    """Where runs are that were given no other place: elasticdl_runs/ and runs/ here, of them those that are there."""
+    usual = ["elasticdl_runs", "runs"]
+    return [name for name in usual if Path(name).is_dir()] or usual[:1]
 
 
 def _read(job: str) -> Run:
