@@ -405,3 +405,18 @@ def test_events_of_any_size_are_told_in_few_words(tmp_path: Path) -> None:
     run = open_run(str(write_run(tmp_path / "run", [started(), huge, failed])))
     assert len(json.dumps(events_view(run.reading, Wanted()))) < 20_000
     assert len(json.dumps(run_view(run))) < 10_000
+
+
+def test_progress_with_fewer_workers_than_before_reaches_the_end_at_the_end(tmp_path: Path) -> None:
+    def epoch(n: int, at: int) -> Event:
+        return {"time": BEGUN + at, "event": "epoch", "epoch": n, "step": at, "loss": 1.0}
+
+    alone, together = [step(100), epoch(0, 100)], [step(150), epoch(1, 150), step(175)]
+    view = live_view(tmp_path, [started(num_epochs=4), *alone, *together])
+    assert (view["total_steps"], view["fraction"]) == (250, 0.7)
+
+
+def test_progress_of_a_run_that_went_back_goes_by_where_it_is(tmp_path: Path) -> None:
+    epoch = {"time": BEGUN + 50, "event": "epoch", "epoch": 0, "step": 50, "loss": 1.0}
+    events = [started(), step(50), epoch, started(BEGUN + 60, step=30), step(40)]
+    assert live_view(tmp_path, events, {"minibatch_size": 16})["total_steps"] == 80

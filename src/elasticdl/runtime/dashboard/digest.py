@@ -118,6 +118,8 @@ class Digest:
             self._note_epoch(event, time)
         elif kind == "run_started":
             self.started = event
+            began = whole(event, "step") or 0  # what comes after it is done again
+            self.epoch_ends = {n: end for n, end in self.epoch_ends.items() if end <= began}
             self.epochs_from.append((self.total, whole(event, "num_epochs")))
             self.sitting_began = self.sitting_began or (time, whole(event, "step") or 0)
         elif kind == "group_formed":

@@ -64,9 +64,12 @@ def _left(digest: Digest, done: float) -> float | None:
 
 def _total_steps(job: Mapping[str, Any], digest: Digest) -> int | None:
     most = whole(job, "max_step") or 0
-    epochs = whole(digest.started, "num_epochs")
+    epochs = whole(digest.started, "num_epochs") or 0
     each = _steps_per_epoch(job, digest)
-    total = epochs * each if epochs and each else 0
+    # Epochs take more steps with fewer workers: those that are over took as many as they did.
+    over = max(digest.epoch_ends, default=-1)
+    done = digest.epoch_ends.get(over, 0)
+    total = done + max(0, epochs - over - 1) * each if epochs and each else 0
     found = min((n for n in (most, total) if n > 0), default=0)
     return found or None
 
