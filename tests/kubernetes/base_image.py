@@ -1,7 +1,8 @@
 """A base image without the internet: this machine's Python, and of its packages what pip reads of them.
 
 The packages themselves, gigabytes, are not in it. pip sees that they are installed and does nothing. A
-container that runs mounts this machine's at `PACKAGES`, where Python looks for them.
+container that runs mounts this machine's at `PACKAGES`, where Python looks for them. What Python has compiled is
+in it: each of the many processes of a container would do it again.
 """
 
 from __future__ import annotations
@@ -13,11 +14,15 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
+import tempfile
 from pathlib import Path
 
 PACKAGES = "/opt/packages"
 PREFIX = Path("usr/local")
-LEFT_OUT = {"__pycache__", "idlelib", "site-packages", "dist-packages", "test", "tests", "tkinter"}
+LEFT_OUT = {"ensurepip", "idlelib", "lib2to3", "pydoc_data", "site-packages", "dist-packages"}
+LEFT_OUT |= {"test", "tests", "tkinter", "turtledemo"}
+NOT_LOADED = re.compile(r"(_tkinter|_test|_ctypes_test|_xx|xx).*\.so|config-.*|.*\.opt-\d\.pyc")
+"""Of the standard library; Tk would bring the libraries of a screen."""
 
 WGET = "#!/bin/sh\nexit 1\n"
 """The images of Python have none and install it; here there is nothing to install it from."""
@@ -35,8 +40,13 @@ def write_base_image(archive: Path, index: str) -> None:
         _text(tar, "usr/bin/wget", WGET, 0o755)
         programs = _programs(tar, version)
         libraries = _standard_library(tar, version)
-        for library in sorted(_needed([*programs, *libraries, *_of_packages()])):
-            tar.add(library.resolve(), str(library).lstrip("/"))
+        needed = sorted(_needed([*programs, *libraries, *_of_packages()]))
+        with tempfile.TemporaryDirectory() as directory:
+            for library, small in _stripped(needed, Path(directory)):
+                tar.add(small, str(library).lstrip("/"))
+            for library, small in _stripped(libraries, Path(directory)):
+                there = PREFIX / "lib" / version / "lib-dynload" / library.name
+                tar.add(small, str(there))
         _packages(tar, site)
 
 
@@ -61,24 +71,33 @@ def _standard_library(tar: tarfile.TarFile, version: str) -> list[Path]:
 
     def wanted(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
         name = Path(entry.name).name
-        return None if name in LEFT_OUT or name.startswith("config-") else entry
+        return None if name in LEFT_OUT | {"lib-dynload"} or NOT_LOADED.fullmatch(name) else entry
 
     tar.add(root, str(PREFIX / "lib" / version), filter=wanted)
-    return sorted((root / "lib-dynload").glob("*.so"))
+    return [
+        path
+        for path in sorted((root / "lib-dynload").glob("*.so"))
+        if not NOT_LOADED.fullmatch(path.name)
+    ]
+
+
+def _stripped(libraries: list[Path], directory: Path) -> list[tuple[Path, Path]]:
+    """Each with a copy that has no symbols of a debugger, which no test needs and every push would pack."""
+    copies = [(path, shutil.copy(path.resolve(), directory / path.name)) for path in libraries]
+    if strip := shutil.which("strip"):
+        names = [str(copy) for _, copy in copies]
+        subprocess.run([strip, "--strip-debug", *names], check=True, capture_output=True)
+    return copies
 
 
 def _packages(tar: tarfile.TarFile, site: Path) -> None:
     """pip itself, and of all others but ElasticDL that they are there."""
     packages = Path(sysconfig.get_path("purelib"))
-    tar.add(packages / "pip", str(site / "pip"), filter=_without_caches)
+    tar.add(packages / "pip", str(site / "pip"))
     for about in sorted(packages.glob("*.dist-info")):
         if not about.name.startswith("elasticdl-"):
             tar.add(about / "METADATA", str(site / about.name / "METADATA"))
     _text(tar, str(site / "mounted.pth"), f"{PACKAGES}\n")
-
-
-def _without_caches(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    return None if Path(entry.name).name == "__pycache__" else entry
 
 
 def _of_packages() -> list[Path]:
