@@ -89,3 +89,4 @@ class _Page:
         if self._dashboard is not None:
             with contextlib.suppress(Exception):
                 self._dashboard.stop()
+            self._dashboard = None
