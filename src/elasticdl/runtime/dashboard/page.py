@@ -20,7 +20,8 @@ _MISSING = (
     "<!doctype html><title>ElasticDL</title><p>The page is not built. The data is under /api/runs."
 )
 _DOCS_CSS = (
-    "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color-scheme:light dark}"
+    ":root{color-scheme:light dark}"
+    "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}"
     "code{font-family:ui-monospace,monospace}li{margin:.6rem 0}"
 )
 
