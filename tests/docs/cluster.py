@@ -11,11 +11,12 @@ import subprocess
 import sys
 import tarfile
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
+from elasticdl.runtime.kubernetes.docker_engine import Connection, DockerEngine
 from processes import python
 
 from .blocks import ROOT
@@ -113,6 +114,9 @@ class Engine:
 
     digest = f"sha256:{'5e' * 32}"
 
+    def __init__(self) -> None:
+        self.hooks: dict[str, list[object]] = {"response": []}
+
     def build(self, fileobj: IO[bytes], **options: Any) -> Iterator[dict[str, str]]:
         with tarfile.open(fileobj=fileobj) as context:
             dockerfile = context.extractfile("Dockerfile")
@@ -127,8 +131,8 @@ class Engine:
 
 
 @contextmanager
-def connected(engine: object) -> Iterator[Engine]:
-    yield Engine()
+def connected(engine: DockerEngine, say: Callable[[str], None]) -> Iterator[Connection]:
+    yield Connection(engine, Engine())
 
 
 @contextmanager
