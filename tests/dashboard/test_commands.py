@@ -11,6 +11,7 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import tempfile
 import urllib.request
 from collections.abc import Iterator
@@ -265,6 +266,29 @@ sys.exit(main(["dashboard"]))
 
 
 @pytest.mark.usefixtures("wanted")
+def test_a_page_that_is_open_sees_the_end_of_the_run(
+    runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    has_ended, after = threading.Event(), []
+
+    def look(url: str) -> None:
+        _get(url)
+        looked.set()
+        has_ended.wait(30)
+        after.append(_get(url)["name"])
+
+    looked = threading.Event()
+    with page.page("INFO", is_off=False):
+        show(UPath(runs / "digits-1"))
+        url = capsys.readouterr().err.split()[1].replace("/run/", "/api/runs/")
+        looking = threading.Thread(target=look, args=(url,))
+        looking.start()
+        assert looked.wait(30)
+        has_ended.set()
+    looking.join()
+    assert after == ["digits-1"]
+
+
 def test_only_who_asks_for_a_page_hears_that_packages_are_missing(runs: Path) -> None:
     command = [sys.executable, "-c", WITHOUT_PACKAGES]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)

@@ -215,8 +215,7 @@ def job_command(
             config = JobConfig.parse(name, values)
             _say_what_is_idle(config)
             with page.page(config.log_level, is_off=has_no_page or config.cluster is not None):
-                result = run(config)
-            return report(result)
+                return report(run(config))
 
         return JobCommand(name, callback=callback, help=run.__doc__, epilog=epilog)
 

@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import urlsplit
 
 import click
 
@@ -43,7 +42,12 @@ def page(log_level: str, *, is_off: bool, only_lasting: bool = False) -> Iterato
     from elasticdl.runtime.showing import showing
 
     with contextlib.closing(_Page()) as one, showing(one.show, only_lasting=only_lasting):
-        yield
+        try:
+            yield
+        except Exception:
+            one.linger()
+            raise
+        one.linger()
 
 
 def _is_wanted(log_level: str) -> bool:
@@ -61,7 +65,6 @@ class _Page:
     """Served from the first run on; each later one comes to the others, at the same address."""
 
     def __init__(self) -> None:
-        self._directories: list[str] = []
         self._dashboard: Dashboard | None = None
 
     def show(self, directory: UPath) -> None:
@@ -77,13 +80,17 @@ class _Page:
         from elasticdl.runtime.dashboard.serve import start
 
         address = address_of(directory)
-        if self._dashboard is None or address not in self._directories:
-            self._directories.append(address)
-            port = 0 if self._dashboard is None else urlsplit(self._dashboard.url).port or 0
-            self.close()
-            self._dashboard = start(self._directories, port=port)
+        if self._dashboard is None:
+            self._dashboard = start([address])
+        else:
+            self._dashboard.add(address)
         main, _, token = self._dashboard.url.partition("?")
         return f"{main}run/{Run(directory, directory).id}{token and f'?{token}'}"
+
+    def linger(self) -> None:
+        if self._dashboard is not None:
+            with contextlib.suppress(Exception):
+                self._dashboard.linger()
 
     def close(self) -> None:
         if self._dashboard is not None:

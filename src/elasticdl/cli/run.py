@@ -172,7 +172,7 @@ def run(
     action = "check" if check else "run" if stage == "all" else stage
     with page(log_level, is_off=no_dashboard):
         result: Result = getattr(experiment, action)()
-    return report(result)
+        return report(result)
 
 
 def _on_cluster(

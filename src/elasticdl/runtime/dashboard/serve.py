@@ -13,6 +13,7 @@ import platform
 import secrets
 import socket
 import threading
+import time
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
@@ -31,6 +32,8 @@ TOKEN = "ELASTICDL_DASHBOARD_TOKEN"
 SHORTEST_TOKEN = 16
 PACKAGES = ("fastapi", "uvicorn", "prometheus_client")
 STOP_S = 5.0
+LAST_LOOK_S = 3.0
+"""A page that is open asks more often than that."""
 
 
 class Dashboard:
@@ -60,6 +63,21 @@ class Dashboard:
     def add(self, directory: str) -> None:
         """Tell of the runs in this directory too."""
         self.runs.add(directory)
+
+    def linger(self) -> None:
+        """Give a page that is open the time to see how it ended; none where nobody looks."""
+        before = self._num_asked
+        if not before:
+            return
+        until = time.monotonic() + LAST_LOOK_S
+        while self._num_asked == before and time.monotonic() < until:
+            time.sleep(0.05)
+        if self._num_asked > before:
+            time.sleep(0.5)  # it asks for several things
+
+    @property
+    def _num_asked(self) -> int:
+        return 0 if self._server is None else int(self._server.server_state.total_requests)
 
     def stop(self) -> None:
         """End it. It may be ended twice."""
