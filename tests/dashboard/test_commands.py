@@ -11,8 +11,8 @@ import select
 import signal
 import subprocess
 import sys
-import threading
 import tempfile
+import threading
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
