@@ -144,7 +144,8 @@ class MlflowSink:
         stdin = process.stdin if process is not None else None
         if stdin is None or stdin.closed or not self._is_greeted.is_set():
             return
-        with contextlib.suppress(OSError):  # the sender is gone: its thread tells of it
+        # The sender is gone, of which its thread tells; or `close` has closed it in this very moment.
+        with contextlib.suppress(OSError, ValueError):
             stdin.write(json.dumps(word).encode() + b"\n")
 
     def _run(self) -> None:
