@@ -88,6 +88,17 @@ def test_events_that_are_a_link_out_are_not_read(tmp_path: Path, secret: Path) -
         assert get(server, f"/api/runs/{id}/events").data["total"] == 0
 
 
+def test_job_that_is_a_link_out_is_not_read(tmp_path: Path) -> None:
+    asked = {"validation_data": SECRET}
+    other = write_run(tmp_path / "other", whole_run(), asked)
+    run = write_run(tmp_path / "runs" / "run", whole_run())
+    (run / "job.json").unlink()
+    (run / "job.json").symlink_to(other / "job.json")
+    with start([str(tmp_path / "runs")]) as server:
+        id = only_run(server)["id"]
+        assert SECRET not in get(server, f"/api/runs/{id}").body.decode()
+
+
 @pytest.mark.parametrize("slash", ["/", "%2f", "%2F", "%252f", "\\", "%5c", "..%c0%af"])
 @pytest.mark.parametrize("below", ["logs", "report", "report/plots", "static"])
 def test_paths_that_climb_lead_nowhere(

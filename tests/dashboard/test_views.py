@@ -311,6 +311,85 @@ def test_configuration_tells_defaults_and_hides_secrets() -> None:
     assert rows["training_data"][0] == "mysql://(hidden)@host/db"
 
 
+@pytest.mark.parametrize(
+    ("key", "value", "secret"),
+    [
+        ("data", "redis://:onlypass@h/0", "onlypass"),
+        ("data", "https://ghp_abc@github.com/x", "ghp_abc"),
+        ("data", "postgres://u:p@ss/word@h/db", "word"),
+        ("data", "az://c/x?sv=1&sig=abc%2F", "abc"),
+        ("model_params", "units=3; password='hunter2'", "hunter2"),
+        ("args", "--token=abcdef --password hunter3", "abcdef"),
+        ("args", "--token=abcdef --password hunter3", "hunter3"),
+        ("args", ["--password", "hunter3"], "hunter3"),
+        ("args", [{"api_key": "hunter4"}], "hunter4"),
+        ("args", "Authorization: Bearer hunter5", "hunter5"),
+        ("x_access_key", "hunter", "hunter"),
+        ("aws_access_key_id", "hunter", "hunter"),
+        ("wandb_key", "hunter", "hunter"),
+        ("storage_options", {"key": "hunter"}, "hunter"),
+        ("auth", ["me", "hunter"], "hunter"),
+    ],
+)
+def test_secrets_are_hidden_in_every_form(key: str, value: Any, secret: str) -> None:
+    rows = json.dumps(config_rows({key: value}))
+    assert "(hidden)" in rows
+    assert secret not in rows
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("tokenizer", "bert"),
+        ("max_tokens", "7"),
+        ("data", "s3://bucket/run@v2"),
+        ("author", "me@example.com"),
+        ("keys", "a=1; b=2"),
+    ],
+)
+def test_what_is_no_secret_is_shown(key: str, value: str) -> None:
+    assert [row["value"] for row in config_rows({key: value})] == [value]
+
+
+def test_secrets_are_shown_nowhere_else(tmp_path: Path) -> None:
+    address = "mysql://root:VALPASS@db/x"
+    warning = {"time": BEGUN, "event": "warning", "message": f"No {address}", "password": "VALPASS"}
+    other = {"time": BEGUN, "event": "other", "password": "VALPASS"}
+    events = [joined(0, "a"), started(), formed(1, "a"), lost(1, "a", address), warning, other]
+    asked = {"validation_data": address, "tensorboard_log_dir": "s3://KEY:VALPASS@b/tb"}
+    directory = write_run(tmp_path / "run", [*events, ended(2, error=address)], asked)
+    told = {"address": "https://mlflow.example.com/x?token=VALPASS", "run_id": "1"}
+    (directory / "mlflow.json").write_text(json.dumps(told))
+    run = open_run(str(directory))
+    detail, found = detail_view(run), events_view(run.reading, Wanted())
+    assert "mysql://(hidden)@db/x" in json.dumps(detail["commands"])
+    assert "(hidden)@b/tb" in json.dumps(detail["links"])
+    assert detail["links"][1]["url"] == "https://mlflow.example.com/x"
+    assert "No mysql://(hidden)@db/x" in detail["warning"]
+    shown = json.dumps([detail, found, timeline(run.digest, is_live=False), compare([run])])
+    assert "VALPASS" not in shown
+
+
+def test_aliases_of_a_configuration_are_not_written_out(tmp_path: Path) -> None:
+    levels = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    levels += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 12)]
+    directory = write_run(tmp_path / "run", [started()])
+    (directory / "job.json").unlink()
+    (directory / "config.yaml").write_text("\n".join([*levels, "num_workers: *a11"]))
+    found = detail_view(open_run(str(directory)))
+    assert (found["config"], len(found["problems"])) == ([], 1)
+    nested: list[Any] = ["x"]
+    for _ in range(12):
+        nested = [nested] * 10
+    assert [row["value"] for row in config_rows({"a": nested})] == ["..."]
+
+
+def test_job_that_is_nested_without_end_is_not_understood(tmp_path: Path) -> None:
+    directory = write_run(tmp_path / "run", whole_run())
+    (directory / "job.json").write_text("[" * 100_000)
+    assert detail_view(open_run(str(directory)))["status"] == "completed"
+
+
 def test_comparison_marks_differences_and_the_best(tmp_path: Path) -> None:
     paths = [
         write_run(

@@ -16,6 +16,7 @@ from elasticdl.runtime.dashboard import views
 from elasticdl.runtime.dashboard.answers import Answers, tag_of, to_json
 from elasticdl.runtime.dashboard.detail_view import REPORT
 from elasticdl.runtime.dashboard.files import is_inside, read_bytes
+from elasticdl.runtime.dashboard.hiding import hide_texts
 from elasticdl.runtime.dashboard.prometheus import metrics_text
 from elasticdl.runtime.dashboard.runs import Run, Runs
 from elasticdl.runtime.dashboard.safety import REPORT_POLICY
@@ -63,7 +64,7 @@ class Api:
 
     def runs(self, request: Request) -> Response:
         found = self._runs.all()
-        problems = list(self._runs.problems)
+        problems = hide_texts(self._runs.problems)
         tag = tag_of("runs", *(f"{run.id}{run.version}" for run in found), str(problems))
         if _is_known(request, tag):
             return _unchanged(tag)

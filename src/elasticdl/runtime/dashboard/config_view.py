@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from elasticdl.job.config import COMMANDS, options
-from elasticdl.runtime.dashboard.shortening import short
+from elasticdl.runtime.dashboard.hiding import HIDDEN, hide, is_secret
+from elasticdl.runtime.dashboard.shortening import fits, short
 
 __all__ = ["config_rows", "config_values"]
 
-HIDDEN = "(hidden)"
-_SECRET = re.compile(
-    r"(passw(or)?d|passphrase|secret|token|credential|api_?key|private_?key)", re.I
-)
-_USER = re.compile(r"(?<=://)[^/@\s]+:[^/@\s]*@")
 DEEPEST = 8
 LONGEST = 20_000
+LARGEST = 4 << 20
 
 
 def config_rows(job: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -43,16 +39,14 @@ def config_values(job: Mapping[str, Any]) -> dict[str, str]:
 def _flat(section: Mapping[Any, Any], prefix: str, depth: int) -> Iterator[tuple[str, str]]:
     for name, value in section.items():
         key = f"{prefix}{name}"
-        if isinstance(value, dict) and value and depth < DEEPEST and not _is_secret(key):
+        if isinstance(value, dict) and value and depth < DEEPEST and not is_secret(key):
             yield from _flat(value, f"{key}.", depth + 1)
         else:
-            yield key, HIDDEN if _is_secret(key) and value else _shown(value)
-
-
-def _is_secret(key: str) -> bool:
-    return key == "envs" or bool(_SECRET.search(key))
+            yield key, HIDDEN if is_secret(key) and value else _shown(value)
 
 
 def _shown(value: Any) -> str:
+    if not fits(value, LARGEST):
+        return "..."
     text = value if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
-    return short(_USER.sub("(hidden)@", text), LONGEST)
+    return short(hide(text), LONGEST)

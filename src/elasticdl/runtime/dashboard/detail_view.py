@@ -9,15 +9,22 @@ from typing import Any
 
 from upath import UPath
 
+from elasticdl.artifacts.run_directory import RunDirectory
 from elasticdl.errors import ElasticDLError
+from elasticdl.job.config import JobConfig
 from elasticdl.runtime.dashboard.config_view import config_rows
 from elasticdl.runtime.dashboard.files import Entry, entries, read_bytes
+from elasticdl.runtime.dashboard.hiding import hide, hide_texts
 from elasticdl.runtime.dashboard.logs_view import log_names
 from elasticdl.runtime.dashboard.model_summary import model_summary
 from elasticdl.runtime.dashboard.run_view import run_view
 from elasticdl.runtime.dashboard.runs import Run
 from elasticdl.runtime.dashboard.timeline import goodput
+from elasticdl.runtime.jobs.account import DONE, RUNNING
+from elasticdl.runtime.jobs.jobs import Steps
 from elasticdl.runtime.jobs.run_directories import RunDirectories
+from elasticdl.runtime.next_steps import next_steps
+from elasticdl.tracking.mlflow_address import shown
 
 __all__ = ["REPORT", "detail_view"]
 
@@ -45,19 +52,19 @@ def detail_view(run: Run) -> dict[str, Any]:
         **run_view(run),
         "config": config_rows(run.job),
         "model_summary": _tried(lambda: model_summary(run)),
-        "artifacts": artifacts(run),
+        "artifacts": hide_texts(artifacts(run)),
         "commands": commands(run),
         "links": links(run),
         "report": {"url": f"/api/runs/{run.id}/report/{REPORT}"} if REPORT in run.found else None,
         "logs": [{"name": n, "bytes": one.bytes} for n, one in _logs(run).items()],
         "goodput": goodput(run.digest),
-        "problems": list(run.problems),
+        "problems": hide_texts(run.problems),
     }
 
 
 def artifacts(run: Run) -> list[dict[str, Any]]:
     """What is in the run's directory, with the sizes of whole directories."""
-    shown = [one for name, one in sorted(run.found.items()) if not name.startswith(".")]
+    told = [one for name, one in sorted(run.found.items()) if not name.startswith(".")]
     return [
         {
             "name": one.name + ("/" if one.is_directory else ""),
@@ -66,13 +73,13 @@ def artifacts(run: Run) -> list[dict[str, Any]]:
             "bytes": _size(run, run.path / one.name, one),
             "modified": one.modified,
         }
-        for one in shown
+        for one in told
     ]
 
 
 def commands(run: Run) -> list[dict[str, str]]:
     """What to do with it next, ready to copy."""
-    told = _tried(lambda: RunDirectories().next_steps(run.account)) or ()
+    told = _tried(lambda: _next_steps(run)) or ()
     steps = [step for step in told if not step[1].startswith("tensorboard ")]  # is among the links
     where = shlex.quote(run.address)
     if run.is_live:
@@ -86,9 +93,20 @@ def commands(run: Run) -> list[dict[str, str]]:
             )
     model = next((name for name in ("model", "exported") if name in run.found), None)
     if model is not None:
-        shown = shlex.quote(str(run.path / model))
-        steps.append(("see what the model is", f"elasticdl model show {shown}"))
-    return [{"purpose": purpose, "command": command} for purpose, command in steps]
+        path = shlex.quote(str(run.path / model))
+        steps.append(("see what the model is", f"elasticdl model show {path}"))
+    return [{"purpose": purpose, "command": hide(command)} for purpose, command in steps]
+
+
+def _next_steps(run: Run) -> Steps:
+    """Of the job.json that was read with care: `RunDirectories` would follow a link that leads out."""
+    status = run.account.status
+    if status == RUNNING or run.account.command == "run":
+        return RunDirectories().next_steps(run.account)
+    config = JobConfig.from_json(dict(run.job))
+    return next_steps(
+        config, RunDirectory(run.address), status if status in DONE else "interrupted"
+    )
 
 
 def links(run: Run) -> list[dict[str, str]]:
@@ -99,7 +117,8 @@ def links(run: Run) -> list[dict[str, str]]:
     if curves or folder in run.found:
         logdir = shlex.quote(str(curves or run.path / folder))
         found.append({"name": "TensorBoard", "command": f"tensorboard --logdir={logdir}"})
-    return [*found, *(_tried(lambda: _mlflow(run)) or ())]
+    masked: list[dict[str, str]] = hide_texts([*found, *(_tried(lambda: _mlflow(run)) or ())])
+    return masked
 
 
 def _mlflow(run: Run) -> list[dict[str, str]]:
@@ -110,7 +129,7 @@ def _mlflow(run: Run) -> list[dict[str, str]]:
     if "@" in address:  # with a password, perhaps
         return []
     if address.startswith(("http://", "https://")):
-        return [{"name": "MLflow", "url": address}]
+        return [{"name": "MLflow", "url": shown(address)}]
     command = f"mlflow ui --backend-store-uri={shlex.quote(address)}"
     return [{"name": f"MLflow (run {id})" if id else "MLflow", "command": command}]
 
@@ -143,5 +162,13 @@ def _tried(get: Callable[[], Any]) -> Any:
     """What it gives; None where the files are not as they should be: the rest is shown."""
     try:
         return get()
-    except (ElasticDLError, OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (
+        ElasticDLError,
+        OSError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+    ):
         return None

@@ -11,6 +11,7 @@ import numpy as np
 
 from elasticdl.runtime.dashboard.columns import number
 from elasticdl.runtime.dashboard.digest import Event
+from elasticdl.runtime.dashboard.hiding import hide, hide_fields
 from elasticdl.runtime.dashboard.readings import LONGEST_KIND, Reading
 from elasticdl.runtime.dashboard.shortening import shallow, short
 from elasticdl.tracking import words
@@ -122,11 +123,16 @@ def _shown(reading: Reading, numbers: Sequence[int]) -> list[dict[str, Any]]:
             "time": number(event, "time"),
             "event": short(event["event"], LONGEST_KIND),
             "level": level_of(event),
-            "text": short(event_text(reading, n, event)),
-            "fields": shallow({k: v for k, v in event.items() if k not in ("time", "event")}),
+            "text": short(hide(event_text(reading, n, event))),
+            "fields": {k: v for k, v in event.items() if k not in ("time", "event")},
         }
-        for n, event in _parsed(reading, numbers)
+        for n, event in _safe(_parsed(reading, numbers))
     ]
+
+
+def _safe(events: Sequence[tuple[int, Event]]) -> list[tuple[int, Event]]:
+    """Without secrets, and without what is too large: the words are made of the same as the fields."""
+    return [(n, shallow(hide_fields(event))) for n, event in events]
 
 
 def _parsed(reading: Reading, numbers: Sequence[int]) -> list[tuple[int, dict[str, Any]]]:

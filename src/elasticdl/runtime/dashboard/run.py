@@ -19,6 +19,7 @@ from elasticdl.errors import ElasticDLError
 from elasticdl.runtime.dashboard.digest import Digest
 from elasticdl.runtime.dashboard.files import Entry, entries, read_bytes
 from elasticdl.runtime.dashboard.readings import Reading
+from elasticdl.runtime.dashboard.shortening import fits
 from elasticdl.runtime.jobs.account import Account, account_of
 from elasticdl.runtime.jobs.find import CONFIG
 from elasticdl.storage import is_local
@@ -164,7 +165,7 @@ class Run:
         data = read_bytes(self.path / name, self.root, 0, LARGEST_CONFIG)
         with contextlib.suppress(ValueError, RecursionError, yaml.YAMLError):
             found = json.loads(data) if name == JOB else yaml.safe_load(data)
-            if isinstance(found, dict):
+            if isinstance(found, dict) and fits(found, LARGEST_CONFIG):
                 return found
         return {}
 

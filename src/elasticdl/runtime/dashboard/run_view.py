@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from elasticdl.runtime.dashboard.best import best
+from elasticdl.runtime.dashboard.hiding import hide, hide_texts
 from elasticdl.runtime.dashboard.progress import progress
 from elasticdl.runtime.dashboard.runs import Run
 from elasticdl.runtime.dashboard.shortening import short
@@ -23,7 +24,7 @@ def run_view(run: Run) -> dict[str, Any]:
     ended = account.ended
     until = digest.last_time if ended is None else ended
     started = account.started
-    return {
+    view = {
         "id": run.id,
         "version": run.version,
         "name": run.name,
@@ -53,6 +54,8 @@ def run_view(run: Run) -> dict[str, Any]:
         "warning": _short(account.warning),
         "num_problems": len(run.problems),
     }
+    shown: dict[str, Any] = hide_texts(view)
+    return shown
 
 
 def finite(value: float | None) -> float | None:
@@ -67,7 +70,7 @@ def _model(run: Run) -> str | None:
 
 
 def _short(text: str | None) -> str | None:
-    return None if text is None else short(text)
+    return None if text is None else short(hide(text))  # half of an address hides nothing
 
 
 def _speed(run: Run) -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import islice
 from typing import Any
 
-__all__ = ["shallow", "short"]
+__all__ = ["fits", "shallow", "short"]
 
 LONGEST = 4000
 MOST = 200
@@ -19,6 +19,26 @@ def short(text: str, most: int = LONGEST) -> str:
     'abc ...'
     """
     return text if len(text) <= most else f"{text[:most]} ..."
+
+
+def fits(value: Any, most: int) -> bool:
+    """Whether all of it, written out, has at most about so many characters. A few aliases in YAML can mean terabytes.
+
+    >>> one = ["a"] * 100
+    >>> fits(one, 1000), fits([one] * 100, 1000)
+    (True, False)
+    """
+    size, waiting = 0, [value]
+    while waiting:
+        one = waiting.pop()
+        size += 1 + (len(one) if isinstance(one, str | bytes) else 0)
+        if size > most:
+            return False
+        if isinstance(one, dict):
+            waiting += [*one.keys(), *one.values()]
+        elif isinstance(one, list | tuple | set):
+            waiting += one
+    return True
 
 
 def shallow(value: Any, depth: int = 0) -> Any:

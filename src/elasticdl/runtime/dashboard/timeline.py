@@ -7,6 +7,7 @@ from typing import Any
 
 from elasticdl.runtime.dashboard.columns import number, whole
 from elasticdl.runtime.dashboard.digest import Digest, Event
+from elasticdl.runtime.dashboard.hiding import hide_texts
 from elasticdl.runtime.jobs.account import Sittings
 
 __all__ = ["goodput", "timeline"]
@@ -31,7 +32,9 @@ def timeline(digest: Digest, *, is_live: bool) -> dict[str, Any]:
         worker["examples_per_s"] = (
             round(rate[1], 1) if rate and is_fresh and worker["is_here"] else None
         )
-    return {"workers": list(workers.values()), "groups": groups(digest)}
+    told = {"workers": list(workers.values()), "groups": groups(digest)}
+    shown: dict[str, Any] = hide_texts(told)
+    return shown
 
 
 def _workers(events: Sequence[Event]) -> dict[str, dict[str, Any]]:
