@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from shown_runs import HOSTILE, ShownRuns, append, formed, lost, train_events, write
+from shown_runs import HOSTILE, ShownRuns, append, ended, formed, joined, lost, train_events, write
 from upath import UPath
 
 pytest.importorskip("playwright", reason="needs playwright: pip install playwright")
@@ -19,7 +20,14 @@ CHROMIUM = (
 )
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs chromium: apt install chromium")
 
-from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright  # noqa: E402
+from playwright.sync_api import (  # noqa: E402
+    Browser,
+    ConsoleMessage,
+    Page,
+    Route,
+    expect,
+    sync_playwright,
+)
 
 from elasticdl.artifacts.hold import Hold  # noqa: E402
 from elasticdl.runtime.dashboard.serve import Dashboard, start  # noqa: E402
@@ -281,6 +289,141 @@ def test_phone_needs_no_sideways_scrolling(page: Page) -> None:
     page.go_back()
     compare_two(page)
     assert is_narrow(page)
+
+
+def answer_with(page: Page, path: str | re.Pattern[str], change: Callable[[Any], None]) -> None:
+    """The server's own answer at this path, but for what is changed in it."""
+
+    def answer(route: Route) -> None:
+        headers = {**route.request.headers}
+        headers.pop("if-none-match", None)
+        told = route.fetch(headers=headers).json()
+        change(told)
+        route.fulfill(json=told)
+
+    page.route(re.compile(path), answer)
+
+
+def test_run_with_impossible_times_is_listed_with_the_others(page: Page) -> None:
+    def change(told: Any) -> None:
+        for run in told["runs"]:
+            if run["name"] == "digits-wide":
+                run.update(started=1e308, ended=1e308, duration_s=1e308)
+
+    answer_with(page, "/api/runs$", change)
+    page.reload()
+    row = page.get_by_role("row", name=re.compile("digits-wide"))
+    expect(row.locator(".when")).to_have_text("\N{EN DASH}")
+    assert len(names(page)) == 5
+
+
+def test_run_that_cannot_be_drawn_leaves_the_others(page: Page) -> None:
+    def change(told: Any) -> None:
+        for run in told["runs"]:
+            if run["name"] == "digits-wide":
+                run["workers"] = None
+
+    answer_with(page, "/api/runs$", change)
+    page.reload()
+    row = page.get_by_role("row", name=re.compile("digits-wide"))
+    expect(row).to_contain_text("cannot be shown")
+    expect(page.get_by_role("row", name=re.compile("digits-narrow"))).to_contain_text("completed")
+    assert len(names(page)) == 5
+    page.unroute_all()
+    expect(row).to_contain_text("completed")  # when it can be drawn again, it is
+
+
+def test_part_of_a_run_that_cannot_be_drawn_leaves_the_others(page: Page) -> None:
+    answer_with(page, "/workers$", lambda told: told.update(groups=None))
+    open_run(page, "elastic")
+    expect(page.locator(".notice", has_text="The workers cannot be shown")).to_be_visible()
+    expect(page.locator(".chart canvas").first).to_be_visible()
+
+
+def test_compare_opens_with_the_loss_whoever_answers_first(page: Page) -> None:
+    held: list[Route] = []
+    page.route(series_of(page, "digits-narrow"), held.append)
+    answer_with(page, series_of(page, "digits-wide"), drop_the_loss)
+    compare_two(page)
+    assert held
+    for route in held:
+        route.continue_()
+    expect(page.get_by_label("Curve", exact=True)).to_have_value("loss")
+
+
+def series_of(page: Page, name: str) -> re.Pattern[str]:
+    href = page.get_by_role("link", name=name, exact=True).get_attribute("href") or ""
+    return re.compile(f"{href.replace('/run/', '/api/runs/')}/series")
+
+
+def drop_the_loss(told: Any) -> None:
+    told["series"] = [one for one in told["series"] if one["key"] != "loss"]
+
+
+def test_compare_without_a_loss_opens_with_what_most_runs_have(page: Page) -> None:
+    def change(told: Any) -> None:
+        drop_the_loss(told)
+        first = told["series"][0]
+        own = f"own of {first['points'][0][1]}"  # the times of the runs differ
+        told["series"].insert(0, {**first, "key": own, "label": own})
+
+    answer_with(page, "/series", change)
+    compare_two(page)
+    expect(page.locator(".chart .legend li")).to_have_count(2)
+
+
+def test_run_that_is_resumed_is_seen_soon(page: Page, runs: ShownRuns) -> None:
+    run = write(runs.root / "resumed", ended(train_events(time.time() - 500, steps=30)))
+    try:
+        page.reload()
+        open_run(page, "resumed")
+        with page.expect_response(re.compile(r"/api/runs/[^/]+$"), timeout=6000):
+            pass
+    finally:
+        shutil.rmtree(run)
+
+
+LONG = "x" * 300
+
+
+@pytest.mark.parametrize("size", [LAPTOP, PHONE], ids=["laptop", "phone"])
+def test_long_words_make_no_page_wider(page: Page, runs: ShownRuns, size: Any) -> None:
+    now = time.time()
+    told = [
+        *train_events(now - 400, steps=30)[:2],
+        *({**event, "worker": LONG} for event in (joined(now - 390, 0), lost(now - 300, 0))),
+        {**formed(now - 290, [], 5), "members": [LONG, "b"]},
+        {**{"time": now - 200, "event": "evaluation", "step": 10}, "metrics": {LONG: 0.5}},
+        {"time": now - 190, "event": "warning", "message": LONG},
+    ]
+    made = [
+        write(runs.root / name, ended(told, "failed", error=LONG), **{LONG: name, "num_workers": 2})
+        for name in ("a" * 200, "b" * 200)
+    ]
+    try:
+        page.set_viewport_size(size)
+        page.goto("/?filter=" + "a" * 200)
+        expect(page.locator(".runs small[title]", has_text=LONG)).to_be_visible()
+        assert is_narrow(page)
+        open_run(page, "a" * 200)
+        expect(page.locator(".timeline")).to_be_visible()
+        expect(page.locator(".chart h3", has_text=LONG)).to_be_visible()
+        for tab in TABS:
+            page.get_by_role("tab", name=tab).click()
+            expect(page.get_by_role("tabpanel", name=tab)).to_be_visible()
+            assert is_narrow(page), tab
+        page.goto("/")
+        for run in made:
+            page.get_by_label(f"Compare {run.name}").check()
+        page.get_by_role("button", name="Compare 2").click()
+        expect(page.locator(".chart canvas")).to_be_visible()
+        page.get_by_label("Curve", exact=True).select_option(f"val_{LONG}")
+        assert is_narrow(page)
+        widest = "Math.max(...[...document.querySelectorAll('.compared')].map(t => t.scrollWidth))"
+        assert page.evaluate(widest) < 1280
+    finally:
+        for run in made:
+            shutil.rmtree(run)
 
 
 def test_keyboard_alone_leads_to_a_run_and_its_tabs(page: Page) -> None:

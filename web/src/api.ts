@@ -1,8 +1,8 @@
-// Asks the server again and again: every 2 s of what is live, every 10 s of the rest, not while nobody looks.
+// Asks the server again and again: every 2 s of what is live, every 3 s of the rest, which may be resumed, not while nobody looks.
 import { useEffect, useRef, useState } from "preact/hooks";
 
 export const LIVE_MS = 2000;
-export const IDLE_MS = 10000;
+export const IDLE_MS = 3000;
 const PATIENCE_MS = 15000;
 
 export class Refused extends Error {

@@ -44,10 +44,11 @@ export function bytes(size: number | null | undefined): string {
 const CLOCK = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" });
 
-/** A time of today as a clock, an earlier one with its day. */
+/** A time of today as a clock, an earlier one with its day; a time of no calendar is not known. */
 export function moment(time: number | null | undefined): string {
   if (time === null || time === undefined) return UNKNOWN;
   const date = new Date(time * 1000);
+  if (Number.isNaN(date.getTime())) return UNKNOWN;
   const day = DAY.format(date);
   return day === DAY.format(new Date()) ? CLOCK.format(date) : `${day}, ${CLOCK.format(date)}`;
 }

@@ -36,6 +36,26 @@ function useSeries(runs: Run[], query: (run: Run) => Record<string, string | num
   return all;
 }
 
+interface Curve {
+  key: string;
+  label: string;
+  count: number;
+}
+
+/** The curves that there are, in the order of the runs, whichever answered first. */
+function curvesOf(all: Series[][]): Curve[] {
+  const found = new Map<string, Curve>();
+  for (const { key, label, points } of all.flat())
+    if (points.length) found.set(key, { key, label, count: (found.get(key)?.count ?? 0) + 1 });
+  return [...found.values()];
+}
+
+/** The loss, else the first of those that most runs have. */
+function firstShown(curves: Curve[]): string {
+  const most = Math.max(...curves.map((curve) => curve.count));
+  return (curves.find(({ key }) => key === "loss") ?? curves.find(({ count }) => count === most))?.key ?? "";
+}
+
 const NAMES: Record<string, string> = { duration_s: "duration", examples_per_s: "examples a second" };
 
 export function ComparePage({ ids }: { ids: string[] }) {
@@ -70,12 +90,9 @@ function ComparedCurves({ runs }: { runs: Run[] }) {
   const series = useSeries(runs, (run) => ({ points: 600, x: look.x, ...asked(range, look, startOf(run)) }));
   for (const run of runs) starts.current.set(run.id, begun(series.get(run.id) ?? [], startOf(run)));
   const names = namesOf(runs);
-  const keys = useMemo(() => {
-    const found = new Map<string, string>();
-    for (const list of series.values()) for (const each of list) if (each.points.length) found.set(each.key, each.label);
-    return [...found];
-  }, [series]);
-  const key = keys.some(([each]) => each === chosen) ? chosen : (keys[0]?.[0] ?? "");
+  const found = useMemo(() => curvesOf(runs.map((run) => series.get(run.id) ?? [])), [series, runs]);
+  const keys = found.map(({ key, label }): [string, string] => [key, label]);
+  const key = found.some((each) => each.key === chosen) ? chosen : firstShown(found);
   const lines = useMemo(
     () =>
       runs.flatMap((run, i): Line[] => {
@@ -108,7 +125,9 @@ function RunHeads({ runs, first }: { runs: Run[]; first: string }) {
         {runs.map((run, i) => (
           <th scope="col" key={run.id}>
             <Swatch colour={i} />
-            <a href={`/run/${encodeURIComponent(run.id)}`}>{namesOf(runs)[i]}</a>
+            <a href={`/run/${encodeURIComponent(run.id)}`} title={namesOf(runs)[i]}>
+              {namesOf(runs)[i]}
+            </a>
           </th>
         ))}
       </tr>
@@ -142,7 +161,9 @@ function Metrics({ answer: { runs, metrics } }: { answer: CompareAnswer }) {
             </tr>
             {metrics.map((metric) => (
               <tr key={metric.name}>
-                <th scope="row">{NAMES[metric.name] ?? metric.name}</th>
+                <th scope="row" title={metric.name}>
+                  {NAMES[metric.name] ?? metric.name}
+                </th>
                 {metric.values.map((value, i) => (
                   <td key={i} class={metric.best === i ? "best" : ""}>
                     {metric.name === "duration_s" ? duration(value) : number(value)}
@@ -181,7 +202,7 @@ function Configs({ answer: { runs, config } }: { answer: CompareAnswer }) {
             <tbody>
               {rows.map((each) => (
                 <tr key={each.key} class={each.differs ? "differs" : ""}>
-                  <th scope="row">
+                  <th scope="row" title={each.key}>
                     {each.key}
                     {each.differs && <span class="spoken"> (differs)</span>}
                   </th>

@@ -1,8 +1,10 @@
 // One run: how far it is, its curves, its workers, and all that is known of it.
+import type { ComponentChildren } from "preact";
 import { pauseOf, runPath, usePolled } from "../api";
 import { Curves } from "../parts/curves";
 import { Events, Logs } from "../parts/events";
 import { Configuration, Files, Report } from "../parts/facts";
+import { Guard } from "../parts/guard";
 import { GoodputView, Ledger } from "../parts/ledger";
 import { Empty, Notice, Progress, Status } from "../parts/small";
 import { Workers } from "../parts/workers";
@@ -40,7 +42,9 @@ export function RunPage({ id, tab }: { id: string; tab: string }) {
   const shown = tabs.some(([key]) => key === tab) ? tab : "overview";
   return (
     <>
-      <Head run={run} />
+      <Part run={run} name="The head">
+        <Head run={run} />
+      </Part>
       <div class="said" role="status">
         {refused && (
           <Notice tone="bad">
@@ -59,21 +63,40 @@ export function RunPage({ id, tab }: { id: string; tab: string }) {
       <div role="tabpanel" id={`panel-${shown}`} aria-labelledby={`tab-${shown}`} class="panel">
         {shown === "overview" && (
           <>
-            <Curves id={run.id} isNeeded={!isBrief(run)} isLive={run.is_live} started={run.started} />
-            <Workers run={run} />
+            <Part run={run} name="The curves">
+              <Curves id={run.id} isNeeded={!isBrief(run)} isLive={run.is_live} started={run.started} />
+            </Part>
+            <Part run={run} name="The workers">
+              <Workers run={run} />
+            </Part>
             <div class="pair">
-              <Ledger run={run} />
-              <GoodputView goodput={run.goodput} />
+              <Part run={run} name="The ledger">
+                <Ledger run={run} />
+              </Part>
+              <Part run={run} name="The goodput">
+                <GoodputView goodput={run.goodput} />
+              </Part>
             </div>
           </>
         )}
-        {shown === "events" && <Events id={run.id} isLive={run.is_live} />}
-        {shown === "logs" && <Logs run={run} />}
-        {shown === "configuration" && <Configuration run={run} />}
-        {shown === "files" && <Files run={run} />}
-        {shown === "report" && run.report && <Report url={run.report.url} />}
+        <Part key={shown} run={run} name="This">
+          {shown === "events" && <Events id={run.id} isLive={run.is_live} />}
+          {shown === "logs" && <Logs run={run} />}
+          {shown === "configuration" && <Configuration run={run} />}
+          {shown === "files" && <Files run={run} />}
+          {shown === "report" && run.report && <Report url={run.report.url} />}
+        </Part>
       </div>
     </>
+  );
+}
+
+function Part({ run, name, children }: { run: RunDetail; name: string; children: ComponentChildren }) {
+  const words = `${name} cannot be shown: what the run tells is not as it should be.`;
+  return (
+    <Guard of={run} instead={<Notice tone="warn">{words}</Notice>}>
+      {children}
+    </Guard>
   );
 }
 

@@ -1,6 +1,7 @@
 // All runs: how they go, sorted and filtered, and some of them ticked to be compared.
 import { useMemo, useState } from "preact/hooks";
 import { address, IDLE_MS, LIVE_MS, usePolled } from "../api";
+import { Guard } from "../parts/guard";
 import { Choice, Empty, Notice, Progress, Search, Status } from "../parts/small";
 import { go } from "../route";
 import type { Run, RunsAnswer } from "../types";
@@ -167,7 +168,9 @@ function RunsTable({ runs, order, onOrder, ticked, onTick }: TableProps) {
       </thead>
       <tbody role="rowgroup">
         {runs.map((run) => (
-          <Row key={run.id} run={run} isTicked={ticked.has(run.id)} onTick={onTick} />
+          <Guard key={run.id} of={run} instead={<BrokenRow run={run} />}>
+            <Row run={run} isTicked={ticked.has(run.id)} onTick={onTick} />
+          </Guard>
         ))}
       </tbody>
     </table>
@@ -187,6 +190,20 @@ function Heading({ column, order, onOrder }: { column: Column; order: Order; onO
         </span>
       </button>
     </th>
+  );
+}
+
+function BrokenRow({ run }: { run: Run }) {
+  return (
+    <tr role="row">
+      <td role="cell" class="tick" />
+      <th role="rowheader" scope="row" class="name">
+        <a href={`/run/${encodeURIComponent(run.id)}`}>{String(run.name)}</a>
+      </th>
+      <td role="cell" colSpan={COLUMNS.length - 1} class="state">
+        This run cannot be shown: what it tells is not as it should be.
+      </td>
+    </tr>
   );
 }
 
@@ -213,7 +230,7 @@ function Row({ run, isTicked, onTick }: { run: Run; isTicked: boolean; onTick: (
         {run.best ? (
           <>
             {number(run.best.value)}
-            <small>{run.best.metric}</small>
+            <small title={run.best.metric}>{run.best.metric}</small>
           </>
         ) : (
           UNKNOWN
@@ -227,7 +244,7 @@ function Row({ run, isTicked, onTick }: { run: Run; isTicked: boolean; onTick: (
       </td>
       <td role="cell" class="num" data-label="Workers">
         {run.num_workers === null && !run.workers.length ? UNKNOWN : run.workers.length}
-        {run.num_workers !== null && <small>of {run.num_workers}</small>}
+        {run.num_workers !== null && <small title={run.num_workers}>of {run.num_workers}</small>}
       </td>
       <td role="cell" class="num when" data-label="Started">
         {moment(run.started)}

@@ -109,7 +109,7 @@ export function Chart({ title, lines, look: wanted, range, onRange, domain = nul
   return (
     <figure class="chart card">
       <figcaption>
-        <h3>{title}</h3>
+        <h3 title={title}>{title}</h3>
         <span class="at">{where}</span>
       </figcaption>
       <Legend lines={lines} values={values} spoken={isKeyed && shown !== null ? where : null} hidden={hidden} onHidden={setHidden} />

@@ -42,7 +42,9 @@ function Name({ line, isHidden, onTurn }: { line: Line; isHidden: boolean; onTur
   const words = (
     <>
       <Swatch colour={line.colour} />
-      <span class="label">{line.label}</span>
+      <span class="label" title={line.label}>
+        {line.label}
+      </span>
     </>
   );
   if (!onTurn) return words;
@@ -63,7 +65,7 @@ export function ValueTable({ lines, isTime }: { lines: Line[]; isTime: boolean }
           <tr>
             <th scope="col">{isTime ? "Time" : "Step"}</th>
             {lines.map((line) => (
-              <th scope="col" key={line.key} class="num">
+              <th scope="col" key={line.key} class="num" title={line.label}>
                 {line.label}
               </th>
             ))}

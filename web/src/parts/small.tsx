@@ -23,7 +23,7 @@ export function Status({ run }: { run: Run }) {
   const isOld = useLost() !== null && run.is_live;
   const tone = isOld ? "calm" : toneOf(run.status);
   return (
-    <span class={`status ${tone}`}>
+    <span class={`status ${tone}`} title={run.said}>
       <span aria-hidden="true">{SIGNS[tone]}</span> {run.said || run.status || "unknown"}
       {isOld && " when last heard"}
     </span>

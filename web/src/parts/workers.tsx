@@ -65,7 +65,7 @@ function stalled(group: Group): string {
 function Row({ worker, frame, stalls }: { worker: Worker; frame: Frame; stalls: Stall[] }) {
   return (
     <tr>
-      <th scope="row">
+      <th scope="row" title={worker.name}>
         <span class={worker.is_here ? "here" : "gone"} aria-hidden="true">
           ●
         </span>{" "}
