@@ -193,6 +193,82 @@ def _read_until(terminal: int, wanted: bytes) -> None:
         seen += os.read(terminal, 65536)
 
 
+HOSTILE = "bad\x1b[2J\x1b]0;title\x07\x9b31m\nstatus  completed"
+
+
+@pytest.fixture
+def hostile(runs: Path) -> str:
+    """A run whose texts command the terminal."""
+    metrics = {"time": NOW + 5, "event": "evaluation", "step": 5, "metrics": {HOSTILE: 0.5}}
+    warned = {"time": NOW + 6, "event": "warning", "message": HOSTILE}
+    began = [*train_events(NOW)[:2], metrics, warned]
+    name = "evil" + HOSTILE.replace("/", "")
+    write(runs / name, ended(began, "failed", error=HOSTILE), minibatch_size=HOSTILE)
+    return name
+
+
+@pytest.mark.parametrize("command", ["status", "compare", "top", "list", "logs", "wait"])
+def test_texts_of_runs_do_not_command_the_terminal(
+    runs: Path, hostile: str, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    given = {
+        "status": ["status", hostile],
+        "compare": ["compare", hostile, "digits-1"],
+        "top": ["top", "--all"],
+        "list": ["jobs", "list"],
+        "logs": ["jobs", "logs", hostile],
+        "wait": ["jobs", "wait", hostile],
+    }[command]
+    main(given)
+    shown = "".join(capsys.readouterr())
+    assert r"bad\x1b[2J\x1b]0;title" in shown
+    assert all(letter.isprintable() or letter == "\n" for letter in shown)
+    assert not re.search(r"^status  completed", shown, re.M), "no line is forged"
+
+
+def test_top_on_a_terminal_shows_texts_that_command_it(hostile: str) -> None:
+    command = [sys.executable, "-m", "elasticdl", "top", "--all"]
+    pid, terminal = pty.fork()
+    if not pid:
+        os.execve(sys.executable, command, {**os.environ, "TERM": "xterm", "COLUMNS": "400"})
+    try:
+        _read_until(terminal, rb"evilbad\x1b[2J")
+        os.write(terminal, b"q")
+        _read_until(terminal, b"\x1b[?1049l")
+        os.waitpid(pid, 0)
+    finally:
+        os.close(terminal)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["--interval=inf"], "Invalid --interval inf: give seconds from 0.1 to 3600."),
+        (["--interval=nan"], "Invalid --interval nan"),
+        (["--interval=0"], "Invalid --interval 0.0"),
+        (["nope"], "There is no directory nope"),
+        (["elasticdl_runs/digits-1/job.json"], "is no directory"),
+    ],
+)
+def test_top_refuses_what_cannot_be(
+    runs: Path, capsys: pytest.CaptureFixture[str], given: list[str], said: str
+) -> None:
+    assert main(["top", *given]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_status_of_a_clock_that_went_back_is_not_below_zero(
+    runs: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    end = {"time": NOW - 7200, "event": "run_ended", "status": "completed", "step": 5}
+    write(runs / "back-1", [*train_events(NOW)[:2], end])
+    assert main(["status", "back-1"]) == 0
+    told = capsys.readouterr().out
+    assert not re.search(r"^(duration +|ended .*, after )-", told, re.M)
+    assert main(["compare", "back-1", "digits-1"]) == 0
+    assert not re.search(r"^duration +-\d", capsys.readouterr().out, re.M)
+
+
 # --- the page ---
 
 
@@ -221,6 +297,7 @@ def test_dashboard_serves_the_runs_of_directories_until_ctrl_c(runs: Path) -> No
         (["--port=x"], "port"),
         (["--token=short"], "at least 16"),
         (["nowhere"], "There is no directory nowhere"),
+        (["/etc/passwd"], "/etc/passwd is no directory"),
     ],
 )
 def test_dashboard_refuses_what_cannot_be(
@@ -228,6 +305,16 @@ def test_dashboard_refuses_what_cannot_be(
 ) -> None:
     assert main(["dashboard", *flags]) == 2
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_dashboard_that_cannot_print_its_address_says_so(runs: Path) -> None:
+    command = [sys.executable, "-m", "elasticdl", "dashboard", str(runs)]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert done.returncode == 1
+    assert done.stderr.startswith("Error: Cannot print the address of the dashboard")
+    assert "--resume" not in done.stderr and done.stderr.count("\n") == 1
 
 
 @pytest.fixture

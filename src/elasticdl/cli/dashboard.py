@@ -8,7 +8,8 @@ import sys
 import click
 
 from elasticdl.cli.outcome import INTERRUPTED
-from elasticdl.errors import InvalidValue
+from elasticdl.cli.places import check_places
+from elasticdl.errors import InvalidValue, StorageFailure
 from elasticdl.job.parse import parse_int
 
 __all__ = ["dashboard"]
@@ -50,14 +51,13 @@ def dashboard(
     from elasticdl.runtime.dashboard.chosen import default_directories
     from elasticdl.runtime.dashboard.serve import start
 
-    _check_there(places)
+    check_places(places)
     with (
         contextlib.suppress(KeyboardInterrupt),
         start(places or default_directories(), host=host, port=number, token=token) as served,
     ):
-        click.echo(f"Dashboard: {served.url}")
+        _say_where(served.url)
         click.echo("Ctrl-C ends it.", err=True)
-        sys.stdout.flush()
         if opens:
             import webbrowser
 
@@ -66,13 +66,12 @@ def dashboard(
     return INTERRUPTED  # nothing else ends it
 
 
-def _check_there(places: tuple[str, ...]) -> None:
-    """What is misspelled is told at once; a directory that vanishes later is told on the page."""
-    from elasticdl.errors import NotFound
-    from elasticdl.storage import place, storage_errors
-
-    for given in places:
-        where = place(given)
-        with storage_errors(where, doing="read"):
-            if not where.exists():
-                raise NotFound(f"There is no directory {given}. Give a run or a directory of runs.")
+def _say_where(url: str) -> None:
+    try:
+        click.echo(f"Dashboard: {url}")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        reason = f"Cannot print the address of the dashboard: {error.strerror or error}."
+        raise StorageFailure(f"{reason} Give the command another output.") from error

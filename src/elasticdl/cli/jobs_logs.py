@@ -8,6 +8,7 @@ import click
 
 from elasticdl.cli.jobs_options import on_cluster, say, say_goes_on
 from elasticdl.cli.outcome import INTERRUPTED, PREEMPTED
+from elasticdl.cli.run_words import plain
 from elasticdl.errors import InvalidValue
 
 __all__ = ["logs"]
@@ -37,11 +38,15 @@ def logs(
     try:
         with jobs_at(cluster, namespace) as jobs:
             wanted = _count(tail)
-            jobs.logs(job, say, click.echo, worker=worker, tail=wanted, follow=follow)
+            jobs.logs(job, say, _show, worker=worker, tail=wanted, follow=follow)
     except KeyboardInterrupt as stopped:
         say_goes_on(job, cluster, namespace)
         return PREEMPTED if stopped.args == (signal.SIGTERM,) else INTERRUPTED
     return 0
+
+
+def _show(line: str) -> None:
+    click.echo(plain(line, indent=4))
 
 
 def _count(text: str | None) -> int | None:

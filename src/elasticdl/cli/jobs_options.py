@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from elasticdl.cli.run_words import plain
+
 if TYPE_CHECKING:
     from elasticdl.runtime.jobs.jobs import Steps
 
@@ -31,7 +33,7 @@ def on_cluster(command: F) -> F:
 
 def say(line: str) -> None:
     """What is not the command's output."""
-    click.echo(line, err=True)
+    click.echo(plain(line, indent=0), err=True)
 
 
 def say_goes_on(job: str, cluster: str | None, namespace: str | None) -> None:
@@ -46,4 +48,4 @@ def say_goes_on(job: str, cluster: str | None, namespace: str | None) -> None:
 
 def say_steps(steps: Steps) -> None:
     for purpose, command in steps:
-        click.echo(f"\nTo {purpose}:\n  {command}")
+        click.echo(f"\nTo {purpose}:\n  {plain(command)}")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from elasticdl.cli.jobs_options import on_cluster, say, say_steps
+from elasticdl.cli.run_words import plain, seconds
 from elasticdl.cli.table import columns
 from elasticdl.errors import InvalidValue
 
@@ -71,9 +72,11 @@ def status(job: str, cluster: str | None, namespace: str | None, as_json: bool) 
     if as_json:
         click.echo(_json(dataclasses.asdict(found)))
         return
-    rows = [(what, value) for what, value in _rows(found) if value]
+    rows = [(plain(what), value) for what, value in _rows(found) if value]
     width = max(len(what) for what, _ in rows)
-    click.echo("\n".join(f"{what:<{width}}  {value}" for what, value in rows))
+    for what, value in rows:
+        is_said = what in ("message", "last warning")  # they may have lines
+        click.echo(f"{what:<{width}}  {plain(value, indent=width + 2 if is_said else None)}")
     say_steps(steps)
 
 
@@ -156,15 +159,15 @@ def _end(account: Account) -> str:
     return f"{_moment(account.ended)}, after {_duration(account)}"
 
 
-def _moment(seconds: float | None) -> str:
+def _moment(when: float | None) -> str:
     """
     >>> _moment(1e300)
     '?'
     """
-    if seconds is None:
+    if when is None:
         return ""
     try:
-        return time.strftime("%F %T", time.localtime(seconds))
+        return time.strftime("%F %T", time.localtime(when))
     except (OverflowError, OSError, ValueError):  # no clock of this world
         return "?"
 
@@ -180,8 +183,4 @@ def _duration(account: Account) -> str:
     passed = (time.time() if account.ended is None else account.ended) - account.started
     if not abs(passed) < FOREVER_S:
         return "?"
-    seconds = int(passed)
-    minutes, hours = seconds // 60, seconds // 3600
-    if hours:
-        return f"{hours} h {minutes % 60} min"
-    return f"{minutes} min {seconds % 60} s" if minutes else f"{seconds} s"
+    return seconds(passed)  # of a clock that went back: zero

@@ -9,6 +9,7 @@ import click
 
 from elasticdl.cli.jobs_options import on_cluster, say, say_goes_on, say_steps
 from elasticdl.cli.outcome import INTERRUPTED
+from elasticdl.cli.run_words import plain
 from elasticdl.errors import InvalidValue
 
 if TYPE_CHECKING:
@@ -85,8 +86,8 @@ def _told(account: Account) -> str:
     from elasticdl.cli.jobs_show import progress
 
     far = progress(account)
-    why = f": {account.message}" if account.message else ""
-    return f"{account.name}: {account.said}{f' ({far})' if far else ''}{why}"
+    why = f": {plain(account.message, indent=2)}" if account.message else ""
+    return f"{plain(account.name)}: {plain(account.said)}{f' ({far})' if far else ''}{why}"
 
 
 def _seconds(text: str | None) -> float | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from elasticdl.cli.run_words import plain
+
 __all__ = ["columns", "size"]
 
 
@@ -15,10 +17,11 @@ def columns(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     a.csv       12
     longer.csv  7
     """
-    widths = [max(map(len, cells)) for cells in zip(header, *rows, strict=True)]
+    shown = [[plain(cell) for cell in row] for row in (header, *rows)]
+    widths = [max(map(len, cells)) for cells in zip(*shown, strict=True)]
     lines = [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in (header, *rows)
+        for row in shown
     ]
     return "\n".join(lines)
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from elasticdl.cli.run_words import number, seconds
+from elasticdl.cli.places import check_places
+from elasticdl.cli.run_words import number, plain, seconds
 from elasticdl.cli.table import columns
 from elasticdl.errors import InvalidValue
 
@@ -25,6 +26,7 @@ __all__ = ["top"]
 HEADER = ["run", "command", "status", "progress", "step", "epoch", "loss", "best"]
 HEADER += ["workers", "examples/s", "left"]
 BAR = 10
+LONGEST_S = 3600
 
 
 @click.command()
@@ -43,11 +45,12 @@ def top(places: tuple[str, ...], shows_all: bool, interval: float) -> None:
     DIR is a run directory or a directory of runs, here or at an address. Without one they are elasticdl_runs and runs.
     It is kept up to date; q or Ctrl-C leaves. Where the output is no terminal it is printed once.
     """
-    if not interval >= 0.1:
-        raise InvalidValue(f"Invalid --interval {interval}: the smallest that makes sense is 0.1.")
+    if not 0.1 <= interval <= LONGEST_S:
+        raise InvalidValue(f"Invalid --interval {interval}: give seconds from 0.1 to {LONGEST_S}.")
     from elasticdl.runtime.dashboard.chosen import default_directories
     from elasticdl.runtime.dashboard.runs import Runs
 
+    check_places(places)
     runs = Runs(places or default_directories())
     if not sys.stdout.isatty():
         _print_once(_views(runs, shows_all), places)
@@ -90,7 +93,7 @@ def _table(views: list[dict[str, Any]]) -> Table:
     for name in HEADER:
         table.add_column(name, no_wrap=True, overflow="ellipsis")
     for view in views:
-        table.add_row(*(Text(cell) for cell in _cells(view)))  # a name is text, never markup
+        table.add_row(*(Text(plain(cell)) for cell in _cells(view)))  # a name is text, never markup
     return table
 
 
