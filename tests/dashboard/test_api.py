@@ -12,11 +12,21 @@ from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from run_directories import append, ended, get, only_run, started, step, whole_run, write_run
+from run_directories import (
+    Answer,
+    append,
+    ended,
+    get,
+    only_run,
+    started,
+    step,
+    whole_run,
+    write_run,
+)
 
 from elasticdl.artifacts.run_directory import RunDirectory
 from elasticdl.errors import InvalidValue, UnknownName
-from elasticdl.runtime.dashboard import schema
+from elasticdl.runtime.dashboard import events_view, schema
 from elasticdl.runtime.dashboard.serve import Dashboard, start, try_start
 
 
@@ -132,6 +142,32 @@ def test_a_hundred_thousand_events_are_told_in_few_points(tmp_path: Path) -> Non
         assert (loss["total"], len(loss["points"]) <= 500) == (100_000, True)
         events = get(server, f"/api/runs/{id}/events?limit=3").data
         assert [one["fields"]["step"] for one in events["events"]] == [99_998, 99_999, 100_000]
+
+
+def test_list_does_not_wait_for_a_search(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_run(tmp_path / "run", whole_run())
+    searching, goes_on = threading.Event(), threading.Event()
+    real = events_view._found
+
+    def slow(*given: Any) -> list[int]:
+        searching.set()
+        goes_on.wait(30)
+        return real(*given)
+
+    monkeypatch.setattr(events_view, "_found", slow)
+    with start([str(tmp_path)]) as server:
+        path = f"/api/runs/{only_run(server)['id']}/events?search=lost"
+        answers: list[Answer] = []
+        thread = threading.Thread(target=lambda: answers.append(get(server, path)))
+        thread.start()
+        try:
+            assert searching.wait(30)
+            append(tmp_path / "run", started(step=21), step(22))
+            refreshed(server, "/api/runs", lambda data: data["runs"][0]["step"] == 22)
+        finally:
+            goes_on.set()
+            thread.join()
+    assert answers[0].data["matched"] == 2
 
 
 def test_wrong_questions_are_answered_in_words(dashboard: Dashboard, ids: dict[str, str]) -> None:

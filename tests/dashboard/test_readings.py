@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import threading
 from pathlib import Path
 
 import fsspec
@@ -16,6 +17,8 @@ from upath import UPath
 
 from elasticdl.artifacts.run_directory import RunDirectory
 from elasticdl.errors import NotFound
+from elasticdl.runtime.dashboard import remote
+from elasticdl.runtime.dashboard import runs as runs_module
 from elasticdl.runtime.dashboard.answers import to_json
 from elasticdl.runtime.dashboard.digest import Digest
 from elasticdl.runtime.dashboard.files import entries
@@ -34,6 +37,7 @@ from elasticdl.runtime.dashboard.views import (
 )
 from elasticdl.runtime.jobs.account import account_of
 from elasticdl.runtime.jobs.find import account
+from elasticdl.storage import is_local
 
 
 class Clock:
@@ -244,6 +248,29 @@ def test_remote_runs_are_read_where_they_are(clock: Clock) -> None:
         assert run_view(run)["step"] == 30
     finally:
         fs.rm(root, recursive=True)
+
+
+def test_place_that_does_not_answer_hides_no_local_run(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remote, "ANSWER_S", 0.05)
+    write_run(tmp_path / "run", whole_run())
+    runs = Runs([str(tmp_path)], clock)
+    may_answer = threading.Event()
+    look = runs_module._run_places
+
+    def silent(root: UPath) -> list[UPath] | None:
+        return look(root) if is_local(root) or may_answer.wait(60) else None
+
+    monkeypatch.setattr(runs_module, "_run_places", silent)
+    runs.add("memory://silent-test")
+    try:
+        for _ in range(2):
+            assert [run.name for run in runs.all()] == ["run"]
+            assert "does not answer" in runs.problems[0]["message"]
+            clock.pass_()
+    finally:
+        may_answer.set()
 
 
 def test_runs_in_a_bucket_are_read(bucket: str, clock: Clock) -> None:

@@ -478,6 +478,14 @@ def test_search_goes_on_with_new_events(tmp_path: Path) -> None:
     assert [text.split()[3] for text in texts(run, search="step 2")] == ["2", "20"]
 
 
+def test_search_finds_steps_by_their_words_and_their_fields(tmp_path: Path) -> None:
+    events = [started(), step(1), step(2, by_worker={"worker-7": 3}), {**step(3), "loss": None}]
+    run = open_run(str(write_run(tmp_path / "run", events)))
+    found = {search: len(texts(run, search=search)) for search in ("EXAMPLES/s", "Worker-7", "tep")}
+    assert found == {"EXAMPLES/s": 3, "Worker-7": 1, "tep": 3}
+    assert (len(texts(run, search="not a number")), len(texts(run, search="lost"))) == (1, 0)
+
+
 def test_events_of_any_size_are_told_in_few_words(tmp_path: Path) -> None:
     huge = {**step(1), "event": "k" * 10_000, "text": "x" * 1_000_000, "all": list(range(100_000))}
     failed = ended(2, "failed", error="e" * 1_000_000)

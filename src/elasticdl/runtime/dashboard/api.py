@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 from collections.abc import Callable, Hashable, Sequence
@@ -11,7 +12,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from elasticdl.errors import InvalidValue, NotFound
+from elasticdl.errors import InvalidValue, NotFound, StorageFailure
 from elasticdl.runtime.dashboard import views
 from elasticdl.runtime.dashboard.answers import Answers, tag_of, to_json
 from elasticdl.runtime.dashboard.detail_view import REPORT
@@ -26,6 +27,8 @@ __all__ = ["Api", "Limits"]
 
 DETAIL_S, REMOTE_DETAIL_S = 2.0, 30.0
 """How long the sizes of a run's files are new enough."""
+BUSY_S = 0.5
+"""So long the list waits for a run that is just being read."""
 MOST_COMPARED = 20
 _REPORT_FILES = {
     re.compile(r"report\.html"): "text/html; charset=utf-8",
@@ -88,7 +91,7 @@ class Api:
     def detail(self, request: Request, id: str) -> Response:
         run = self._runs.get(id)
         bucket = int(time.monotonic() / (DETAIL_S if is_local(run.path) else REMOTE_DETAIL_S))
-        with run.lock:
+        with run.locked():
             made = self._answers.get(
                 ("detail", id, run.version, bucket), lambda: views.detail_view(run)
             )
@@ -112,11 +115,23 @@ class Api:
         return self._of_run(request, id, "ledger", lambda run: views.ledger(run.digest))
 
     def events(self, request: Request, id: str, wanted: views.Wanted) -> Response:
-        return self._of_run(request, id, wanted, lambda run: views.events_view(run.reading, wanted))
+        if not wanted.search:
+            return self._of_run(
+                request, id, wanted, lambda run: views.events_view(run.reading, wanted)
+            )
+        run = self._runs.get(id)
+        with run.searching:  # the list of runs does not wait for it
+            with run.locked():
+                version, reading = run.version, run.reading.copied()
+            return self._answer(
+                request,
+                tag_of(id, version, wanted),
+                lambda: {"version": version, **views.events_view(reading, wanted)},
+            )
 
     def log(self, request: Request, id: str, name: str, tail: int, search: str) -> Response:
         run = self._runs.get(id)
-        with run.lock:
+        with run.locked():
             known = views.log_names(run).get(name)
         tag = tag_of("log", id, name, tail, search, "" if known is None else known.mark)
         return self._answer(
@@ -142,12 +157,13 @@ class Api:
         """Each run's row, made when the run has changed."""
         kept: dict[str, _Row] = {}
         for run in found:
-            with run.lock:
-                known = self._rows.get(run.id)
+            known = self._rows.get(run.id)
+            with contextlib.suppress(StorageFailure), run.locked(BUSY_S):
                 if known is None or known.version != run.version:
                     view = views.run_view(run)
                     known = _Row(run.version, view, to_json(view))
-            kept[run.id] = known
+            if known is not None:  # else it is told of as soon as it answers
+                kept[run.id] = known
         self._rows = kept
         return list(kept.values())
 
@@ -155,7 +171,7 @@ class Api:
         self, request: Request, id: str, what: Hashable, make: Callable[[Run], Any]
     ) -> Response:
         run = self._runs.get(id)
-        with run.lock:
+        with run.locked():
             tag = tag_of(id, run.version, what)
             return self._answer(request, tag, lambda: {"version": run.version, **make(run)})
 

@@ -14,6 +14,7 @@ from elasticdl.runtime.dashboard import page, schema
 from elasticdl.runtime.dashboard.answers import to_json
 from elasticdl.runtime.dashboard.api import Api, Limits
 from elasticdl.runtime.dashboard.events_view import Wanted
+from elasticdl.runtime.dashboard.hiding import hide
 from elasticdl.runtime.dashboard.runs import Runs
 from elasticdl.runtime.dashboard.safety import Safe
 
@@ -136,7 +137,7 @@ def _add_files(app: FastAPI, api: Api) -> None:
 
 def _failed(request: Request, error: Exception) -> Response:
     status = 404 if isinstance(error, NotFound) else 400 if isinstance(error, InvalidValue) else 500
-    return _said(status, str(error))
+    return _said(status, hide(str(error)))
 
 
 def _not_there(request: Request, error: Exception) -> Response:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +26,9 @@ _WARNING = frozenset(("warning", "worker_lost", "bad_task", "master_restarted"))
 MOST = 1000
 CHUNK = 5000
 SEARCHES = 8
+_WORD = re.compile("[a-z]{2,}")
+_OF_STEPS = b"epoch step loss not number examples none true false hidden"
+"""What is in the words for a step, but not in its line."""
 _MOMENT = 20
 """How long the time is that begins a line."""
 
@@ -105,14 +109,29 @@ def _end_fits(reading: Reading, number: int, least: int) -> bool:
 def _found(reading: Reading, needle: str) -> list[int]:
     """The events with these words; of a search that goes on only the new ones are looked at."""
     begin, found = reading.searches.pop(needle, (0, []))
+    words_ = [word.encode() for word in _WORD.findall(needle)]
+    words_ = [word for word in words_ if word not in _OF_STEPS]
     for start in range(begin, reading.total, CHUNK):
-        for one in _shown(reading, range(start, min(start + CHUNK, reading.total))):
+        numbers = range(start, min(start + CHUNK, reading.total))
+        for one in _shown(reading, _hopeful(reading, numbers, words_)):
             values = " ".join(str(value) for value in one["fields"].values())
             if needle in f"{one['event']} {one['text']} {values}".casefold():
                 found.append(one["number"])
     reading.searches[needle] = (reading.total, found)
     if len(reading.searches) > SEARCHES:
         reading.searches.popitem(last=False)
+    return found
+
+
+def _hopeful(reading: Reading, numbers: Sequence[int], wanted: Sequence[bytes]) -> list[int]:
+    """Without the steps whose bytes lack one of the words: most events are steps, and to tell one takes long."""
+    if not wanted:
+        return list(numbers)
+    found = []
+    for n, line in zip(numbers, reading.lines(list(numbers)), strict=True):
+        is_step = reading.kinds[reading.kind_of[n]] == "step"
+        if not is_step or all(word in line.lower() for word in wanted):
+            found.append(n)
     return found
 
 

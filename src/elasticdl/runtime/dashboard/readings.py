@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from array import array
 from collections import OrderedDict
@@ -57,6 +58,16 @@ class Reading:
     @property
     def total(self) -> int:
         return len(self.offsets)
+
+    def copied(self) -> Reading:
+        """As it is now, to be looked at while the other is read on. Searches are remembered by both."""
+        one = copy.copy(self)
+        one.kinds, one.offsets = list(self.kinds), self.offsets[:]
+        one.lengths, one.kind_of = self.lengths[:], self.kind_of[:]
+        one.digest = copy.copy(self.digest)
+        one.digest.changes = dict(self.digest.changes)
+        one.digest.epochs_from = list(self.digest.epochs_from)
+        return one
 
     def update(self, entry: Entry | None) -> bool:
         """Read what is new, if the file has changed at all; says whether it has."""

@@ -15,7 +15,7 @@ import yaml
 from upath import UPath
 
 from elasticdl.artifacts.hold import Holder, holder_of
-from elasticdl.errors import ElasticDLError
+from elasticdl.errors import ElasticDLError, StorageFailure
 from elasticdl.runtime.dashboard.digest import Digest
 from elasticdl.runtime.dashboard.files import Entry, entries, read_bytes
 from elasticdl.runtime.dashboard.readings import Reading
@@ -46,6 +46,7 @@ ENDED_S = 20.0
 SHARE, LONGEST_S = 20, 5.0
 """To look takes at most a twentieth of the time, as long as nobody waits too long for it."""
 LARGEST_CONFIG = 4 << 20
+WAIT_S = 10.0
 
 Clock = Callable[[], float]
 
@@ -73,7 +74,7 @@ class Run:
         self.path, self.root = UPath(self.address), UPath(address_of(root))
         self.id = id_of(self.address)
         self.name = str(path.name) or self.address
-        self.lock = threading.RLock()
+        self.lock, self.searching = threading.RLock(), threading.Lock()
         self.reading = Reading(self.path / EVENTS, self.root, at_once)
         self.job: Mapping[str, Any] = {}
         self.found: dict[str, Entry] = {}
@@ -99,6 +100,20 @@ class Run:
     def is_there(self) -> bool:
         """Whether it is a run's directory, now."""
         return bool(self.problems) or JOB in self.found or EVENTS in self.found
+
+    @contextlib.contextmanager
+    def locked(self, wait_s: float = WAIT_S) -> Iterator[None]:
+        """Nobody changes it meanwhile.
+
+        Raises:
+          StorageFailure: it is being read, and that takes too long.
+        """
+        if not self.lock.acquire(timeout=wait_s):
+            raise StorageFailure(f"{self.address} does not answer. Try again later.")
+        try:
+            yield
+        finally:
+            self.lock.release()
 
     def refresh(self) -> None:
         """Look again, unless it was just done; read what is new. Never raises: what fails is one of its problems."""

@@ -11,11 +11,11 @@ from upath import UPath
 
 from elasticdl.errors import ElasticDLError, NotFound
 from elasticdl.runtime.dashboard.files import entries
+from elasticdl.runtime.dashboard.remote import RemoteRoot
 from elasticdl.runtime.dashboard.run import (
     EVENTS,
     JOB,
     LOCAL_S,
-    REMOTE_S,
     UNREADABLE,
     Clock,
     Run,
@@ -44,7 +44,10 @@ class Runs:
         self.roots: list[UPath] = []
         self.problems: list[dict[str, str]] = []
         self._runs: dict[str, Run] = {}
-        self._by_place: dict[str, Run] = {}
+        self._local: dict[str, Run] = {}
+        self._local_problems: list[dict[str, str]] = []
+        self._remote: dict[str, RemoteRoot] = {}
+        self._by_root: dict[str, dict[str, Run]] = {}
         self._lock = threading.Lock()
         self._clock = clock
         self._seen = Seen(LOCAL_S, clock)
@@ -57,19 +60,25 @@ class Runs:
         with self._lock:
             if root not in self.roots:
                 self.roots.append(root)
-            is_slow = any(not is_local(one) for one in self.roots)
-            self._seen = Seen(REMOTE_S if is_slow else LOCAL_S, self._clock)
+                if not is_local(root):
+                    self._remote[str(root)] = RemoteRoot(root, self._found, self._clock)
+            self._seen = Seen(LOCAL_S, self._clock)
 
     def all(self) -> list[Run]:
         """All runs, the newest first."""
         with self._lock:
             if not self._seen.is_fresh():
                 with self._seen.looking():
-                    self._find()
-                    for run in self._runs.values():
-                        run.refresh()
-            runs = [run for run in self._runs.values() if run.is_there]
-        return sorted(runs, key=lambda run: (run.account.started or 0.0, run.name), reverse=True)
+                    self._look()
+            found, problems = dict(self._local), list(self._local_problems)
+        for remote in list(self._remote.values()):
+            runs, problem = remote.look()
+            found |= {run.id: run for run in runs}
+            if problem is not None:
+                problems.append({"where": str(remote.root), "message": problem})
+        self._runs, self.problems = found, problems
+        there = [run for run in found.values() if run.is_there]
+        return sorted(there, key=lambda run: (run.account.started or 0.0, run.name), reverse=True)
 
     def get(self, id: str) -> Run:
         """One run, as it is now.
@@ -81,29 +90,41 @@ class Runs:
         if run is None:
             self.all()
             run = self._runs.get(id)
-        if run is not None:
+        if run is not None and (remote := self._remote.get(str(run.root))) is not None:
+            remote.look()
+        elif run is not None:
             run.refresh()
         if run is None or not run.is_there:
             raise NotFound(f"There is no run {id!r}, or no longer. Look at the list of runs.")
         return run
 
-    def _find(self) -> None:
-        self.problems = []
+    def _look(self) -> None:
+        """At the directories of this machine, which answer at once."""
         found: dict[str, Run] = {}
-        by_place: dict[str, Run] = {}
-        for root in list(self.roots):
+        problems: list[dict[str, str]] = []
+        for root in [root for root in self.roots if is_local(root)]:
             try:
-                places = _run_places(root)
+                runs, problem = self._found(root)
             except ElasticDLError as error:
-                self.problems.append({"where": str(root), "message": str(error)})
-                continue
-            if places is None:
-                message = f"There is no directory {root}."
-                self.problems.append({"where": str(root), "message": message})
-            for path in places or ():
-                known = self._by_place.get(str(path)) or Run(path, root, self._clock, AT_ONCE)
-                by_place[str(path)] = found[known.id] = known
-        self._runs, self._by_place = found, by_place
+                runs, problem = (), str(error)
+            if problem is not None:
+                problems.append({"where": str(root), "message": problem})
+            found |= {run.id: run for run in runs}
+        for run in found.values():
+            run.refresh()
+        self._local, self._local_problems = found, problems
+
+    def _found(self, root: UPath) -> tuple[Sequence[Run], str | None]:
+        """The runs below a root, those that were known as they are; and what is wrong with it."""
+        places = _run_places(root)
+        if places is None:
+            return (), f"There is no directory {root}."
+        known = self._by_root.get(str(root), {})
+        self._by_root[str(root)] = {
+            str(path): known.get(str(path)) or Run(path, root, self._clock, AT_ONCE)
+            for path in places
+        }
+        return list(self._by_root[str(root)].values()), None
 
 
 def _run_places(root: UPath) -> list[UPath] | None:
