@@ -211,6 +211,14 @@ def test_metrics_can_be_read_by_prometheus(dashboard: Dashboard, ids: dict[str, 
     }
 
 
+def test_metrics_of_numbers_beyond_measure_are_left_out(tmp_path: Path) -> None:
+    huge = 10**400
+    write_run(tmp_path / "run", [started(), {**step(5), "epoch": huge}, {**step(6), "loss": huge}])
+    with start([str(tmp_path)]) as server:
+        for path in ("/metrics", "/api/runs", f"/api/runs/{only_run(server)['id']}/events"):
+            assert get(server, path).status == 200
+
+
 def test_every_path_of_the_page_is_the_page(dashboard: Dashboard, ids: dict[str, str]) -> None:
     index = get(dashboard, "/").body
     assert index.startswith(b"<!doctype html>")

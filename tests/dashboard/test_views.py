@@ -229,6 +229,23 @@ def test_best_goes_by_the_metrics_direction(run: Run, tmp_path: Path) -> None:
     assert (best["metric"], best["value"], best["mode"]) == ("val_loss", 0.4, "min")
 
 
+def test_best_is_not_what_a_resumed_run_has_undone(tmp_path: Path) -> None:
+    events = [started(), evaluation(5, accuracy=0.5), evaluation(9, accuracy=0.9)]
+    again = [started(BEGUN + 10, step=5), evaluation(9, accuracy=0.7), ended(20)]
+    view = run_view(open_run(str(write_run(tmp_path / "run", [*events, *again]))))
+    assert (view["best"]["value"], view["best"]["step"]) == (0.7, 9)
+    assert (view["started"], view["duration_s"]) == (BEGUN, 20.0)
+
+
+def test_times_that_no_calendar_has_are_not_told(tmp_path: Path) -> None:
+    late = [{**event, "time": 1e308} for event in whole_run()]
+    run = open_run(str(write_run(tmp_path / "run", late)))
+    view, (first, *_) = run_view(run), events_view(run.reading, Wanted())["events"]
+    assert [view[key] for key in ("started", "ended", "updated", "duration_s")] == [None] * 4
+    assert first["time"] is None
+    assert "e+308" not in json.dumps([timeline(run.digest, is_live=False), ledger(run.digest)])
+
+
 # --- events and logs ---
 
 
@@ -434,6 +451,16 @@ def test_detail_tells_artifacts_commands_and_links(tmp_path: Path) -> None:
     )
     assert found["links"][0]["command"] == f"tensorboard --logdir={directory}/tensorboard"
     assert found["model_summary"].splitlines()[1].split() == ["dense", "4x3,", "3", "15"]
+
+
+def test_sizes_do_not_count_what_is_linked(tmp_path: Path) -> None:
+    directory = write_run(tmp_path / "run", whole_run())
+    (directory / "model").mkdir()
+    (directory / "model" / "data").write_bytes(b"x" * 100)
+    (directory / "model" / "again").symlink_to(directory / "model")
+    (directory / "model" / "copy").symlink_to(directory / "model" / "data")
+    found = detail_view(open_run(str(directory)))["artifacts"]
+    assert {one["name"]: one["bytes"] for one in found}["model/"] == 100
 
 
 def test_run_that_was_interrupted_tells_how_to_go_on(tmp_path: Path) -> None:

@@ -47,7 +47,34 @@ def test_a_run_that_has_told_nothing_yet_runs_since_it_was_held() -> None:
 @pytest.mark.parametrize("first", [[ended(160.0, "interrupted")], [step(130.0, 25)]])
 def test_only_the_last_go_of_a_resumed_run_counts(first: list[dict[str, Any]]) -> None:
     found = account(started(), *first, started(500.0, 25), ended(510.0))
-    assert (found.started, found.ended, found.status) == (500.0, 510.0, "completed")
+    assert (found.step, found.ended, found.status) == (75, 510.0, "completed")
+    assert found.started == 100.0  # when it was begun for the first time
+
+
+def test_what_is_told_after_the_end_does_not_change_it() -> None:
+    late = {"event": "warning", "time": 161.0, "message": "late"}
+    found = account(started(), ended(160.0), late)
+    assert (found.status, found.ended, found.warning) == ("completed", 160.0, "late")
+    assert account(started(), ended(160.0), late, started(500.0)).status == "killed"
+    assert account(started(), ended(160.0), late, joined(500.0, 0)).status == "killed"
+
+
+def test_a_clock_that_was_set_back_gives_no_end_before_the_start() -> None:
+    found = account(started(1000.0), ended(160.0))
+    assert (found.started, found.ended) == (1000.0, 1000.0)
+
+
+@pytest.mark.parametrize("time", [1e308, 10**400, -5.0, float("nan"), float("inf")])
+def test_times_that_no_calendar_has_are_not_known(time: float) -> None:
+    found = account(started(time), ended(time))
+    assert (found.started, found.ended, found.status) == (None, None, "completed")
+
+
+def test_numbers_beyond_measure_are_not_told() -> None:
+    huge = 10**400
+    metrics = {"event": "evaluation", "time": 102.0, "step": huge, "metrics": {"loss": huge}}
+    found = account(started(), {**step(101.0, 5), "epoch": huge, "loss": huge}, metrics)
+    assert (found.step, found.epoch, found.loss, found.metrics) == (5, None, None, {})
 
 
 def test_workers_are_those_of_the_last_group_and_their_changes_are_told() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from elasticdl.reports.worst import more_is_worse
 from elasticdl.runtime.dashboard.digest import Digest
+from elasticdl.runtime.dashboard.series import lasting
 
 __all__ = ["best", "best_of", "mode_of"]
 
@@ -21,6 +22,8 @@ def best(job: Mapping[str, Any], digest: Digest) -> dict[str, Any] | None:
     asked = job.get("export_mode")
     mode = str(asked) if asked in ("min", "max") else mode_of(key)
     steps, _, values = digest.curves[key].arrays()
+    counts = lasting(steps)  # what a resumed run has undone is no result
+    steps, values = steps[counts], values[counts]
     at = int(np.argmin(values) if mode == "min" else np.argmax(values))
     return {"metric": key, "value": float(values[at]), "step": int(steps[at]), "mode": mode}
 

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Points", "number", "whole"]
+from elasticdl.runtime.jobs.account import as_moment
+
+__all__ = ["Points", "moment", "number", "whole"]
 
 Numbers = NDArray[np.float64]
 
@@ -52,6 +54,11 @@ def number(event: Mapping[str, Any], name: str) -> float | None:
         return float(value)
     except OverflowError:
         return None
+
+
+def moment(event: Mapping[str, Any]) -> float | None:
+    """The time of an event; None where no calendar has such a day."""
+    return as_moment(event.get("time"))
 
 
 def whole(event: Mapping[str, Any], name: str) -> int | None:

@@ -151,6 +151,8 @@ def _sum(run: Run, top: UPath) -> int:
         here = waiting.pop()
         for one in entries(here, run.root).values():
             seen += 1
+            if one.is_link:  # may lead back to where it is
+                continue
             if one.is_directory:
                 waiting.append(here / one.name)
             else:

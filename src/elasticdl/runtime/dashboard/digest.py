@@ -9,9 +9,9 @@ import contextlib
 from collections.abc import Mapping
 from typing import Any
 
-from elasticdl.runtime.dashboard.columns import Points, number, whole
+from elasticdl.runtime.dashboard.columns import Points, moment, number, whole
 from elasticdl.runtime.elastic.stalls import Stalls
-from elasticdl.runtime.jobs.account import Sittings
+from elasticdl.runtime.jobs.account import LARGEST, Sittings
 from elasticdl.tracking.group_changes import Change, GroupChanges
 
 __all__ = ["STRUCTURAL", "Digest", "Event"]
@@ -66,7 +66,7 @@ class Digest:
     def add(self, event: Event) -> None:
         """Take in the next event; one with fields of another form than ours does no harm."""
         kind = str(event["event"])
-        time = number(event, "time")
+        time = moment(event)
         if time is not None:
             self.first_time = time if self.first_time is None else self.first_time
             self.last_time = time
@@ -93,7 +93,7 @@ class Digest:
     def _keep(self, kind: str, event: Event) -> None:
         """Of events that are many only the last of its kind since the last that counts."""
         kept = self.account_events
-        if kept and kept[-1]["event"] == kind and kind not in STRUCTURAL:
+        if len(kept) > 1 and kept[-1]["event"] == kind and kind not in STRUCTURAL:
             kept[-1] = event
             return
         if kind in STRUCTURAL:
@@ -102,11 +102,11 @@ class Digest:
             at = self._recent.pop(kind)
             del self.account_events[at]
             self._recent = {k: n - (n > at) for k, n in self._recent.items()}
-        if kind not in STRUCTURAL:
+        if kind not in STRUCTURAL and kept:  # the first of all tells when it began
             self._recent[kind] = len(self.account_events)
         self.account_events.append(event)
         if len(self.account_events) > 2 * MOST_KEPT:  # workers that come and go for ever
-            del self.account_events[: len(self.account_events) - MOST_KEPT]
+            del self.account_events[1 : len(self.account_events) - MOST_KEPT]
             self._recent = {}
 
     def _note(self, kind: str, event: Event, time: float) -> None:
@@ -171,13 +171,17 @@ class Digest:
             self.curves[key].add(step, time, value)
 
 
+def _is_of_a_size(value: Any) -> bool:
+    return isinstance(value, int | float) and abs(value) <= LARGEST
+
+
 def _is_of_our_form(event: Event) -> bool:
     """Whether what is calculated with can be: one bad line would spoil all that is made of it."""
     step = event.get("step")
     if event["event"] == "step":
-        return type(step) is int
+        return type(step) is int and whole(event, "step") is not None
     told = (event.get(name) for name in ("step", "stall_s", "redone"))
-    numbers = all(one is None or isinstance(one, int | float) for one in told)
+    numbers = all(one is None or _is_of_a_size(one) for one in told)
     members = event.get("members", [])
     names = [event.get("worker", ""), *(members if isinstance(members, list) else [None])]
     return numbers and all(isinstance(name, str) for name in names)

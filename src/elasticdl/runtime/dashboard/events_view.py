@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from elasticdl.runtime.dashboard.columns import number
+from elasticdl.runtime.dashboard.columns import moment
 from elasticdl.runtime.dashboard.digest import Event
 from elasticdl.runtime.dashboard.hiding import hide, hide_fields
 from elasticdl.runtime.dashboard.readings import LONGEST_KIND, Reading
@@ -139,7 +139,7 @@ def _shown(reading: Reading, numbers: Sequence[int]) -> list[dict[str, Any]]:
     return [
         {
             "number": n,
-            "time": number(event, "time"),
+            "time": moment(event),
             "event": short(event["event"], LONGEST_KIND),
             "level": level_of(event),
             "text": short(hide(event_text(reading, n, event))),

@@ -37,6 +37,7 @@ class Entry:
     bytes: int
     mark: str
     modified: float | None = None
+    is_link: bool = False
 
 
 def entries(directory: UPath, root: UPath) -> dict[str, Entry]:
@@ -96,7 +97,9 @@ def _local(directory: UPath, root: UPath) -> dict[str, Entry]:
             is_directory = stat.S_ISDIR(about.st_mode)
             if is_directory or stat.S_ISREG(about.st_mode):
                 mark = f"{about.st_size}-{about.st_mtime_ns}-{about.st_ino}"
-                found[one.name] = Entry(one.name, is_directory, about.st_size, mark, about.st_mtime)
+                found[one.name] = Entry(
+                    one.name, is_directory, about.st_size, mark, about.st_mtime, one.is_symlink()
+                )
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from elasticdl.runtime.dashboard.columns import number, whole
+from elasticdl.runtime.dashboard.columns import moment, whole
 from elasticdl.runtime.dashboard.digest import Digest
 
 __all__ = ["ledger"]
@@ -29,7 +29,7 @@ def _epoch(digest: Digest, epoch: int) -> dict[str, Any]:
         "records": whole(audit, "records"),
         "examples": whole(audit, "examples"),
         "applied_once": applied if isinstance(applied, bool) else None,
-        "finished": number(audit, "time"),
+        "finished": moment(audit),
     }
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from elasticdl.runtime.dashboard.columns import Points
 from elasticdl.runtime.dashboard.digest import Digest
 
-__all__ = ["series"]
+__all__ = ["lasting", "series"]
 
 Numbers = NDArray[np.float64]
 FEWEST, MOST = 10, 20_000
@@ -56,7 +56,7 @@ def _chosen(
     curve: Points, points: int, start: float | None, end: float | None, x: str
 ) -> list[list[float]]:
     steps, times, values = curve.arrays()
-    keep = _lasting(steps) if x == "step" else np.ones(len(steps), dtype=bool)
+    keep = lasting(steps) if x == "step" else np.ones(len(steps), dtype=bool)
     along = steps if x == "step" else times
     keep &= (along >= (-np.inf if start is None else start)) & (
         along <= (np.inf if end is None else end)
@@ -71,14 +71,14 @@ def _chosen(
     ]
 
 
-def _lasting(steps: Numbers) -> NDArray[np.bool_]:
+def lasting(steps: Numbers) -> NDArray[np.bool_]:
     """Which points no later one has gone back behind."""
     if not len(steps):
         return np.ones(0, dtype=bool)
     later = np.minimum.accumulate(steps[::-1])[::-1]
-    lasting = np.ones(len(steps), dtype=bool)
-    lasting[:-1] = steps[:-1] < later[1:]
-    return lasting
+    lasts = np.ones(len(steps), dtype=bool)
+    lasts[:-1] = steps[:-1] < later[1:]
+    return lasts
 
 
 def sampled(values: Numbers, points: int) -> NDArray[np.int64]:

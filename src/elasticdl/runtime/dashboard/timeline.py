@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from elasticdl.runtime.dashboard.columns import number, whole
+from elasticdl.runtime.dashboard.columns import moment, whole
 from elasticdl.runtime.dashboard.digest import Digest, Event
 from elasticdl.runtime.dashboard.hiding import hide_texts
 from elasticdl.runtime.jobs.account import Sittings
@@ -71,7 +71,7 @@ def _join(workers: dict[str, dict[str, Any]], event: Event) -> None:
     worker = workers.setdefault(name, {"name": name, "node": None, "pid": None, "spans": []})
     node = event.get("node")
     worker["node"], worker["pid"] = None if node is None else str(node), whole(event, "pid")
-    worker["spans"].append({"from": number(event, "time"), "to": None, "end": None, "reason": None})
+    worker["spans"].append({"from": moment(event), "to": None, "end": None, "reason": None})
 
 
 def _close(worker: dict[str, Any] | None, event: Event, end: str) -> None:
@@ -79,7 +79,7 @@ def _close(worker: dict[str, Any] | None, event: Event, end: str) -> None:
         return
     reason = event.get("reason") if end != "ended" else None
     worker["spans"][-1] |= {
-        "to": number(event, "time"),
+        "to": moment(event),
         "end": end,
         "reason": None if reason is None else str(reason),
     }

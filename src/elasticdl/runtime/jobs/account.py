@@ -11,7 +11,7 @@ from elasticdl.artifacts.hold import Holder
 from elasticdl.tracking import words
 from elasticdl.tracking.group_changes import GroupChanges
 
-__all__ = ["DONE", "KILLED", "RUNNING", "Account", "Sittings", "account_of"]
+__all__ = ["DONE", "KILLED", "RUNNING", "Account", "Sittings", "account_of", "as_moment"]
 
 RUNNING = "running"
 KILLED = "killed"
@@ -19,6 +19,10 @@ KILLED = "killed"
 DONE = ("completed", "stopped")
 """How a job ends that need not go on."""
 
+END_OF_TIME = 253_402_300_800.0
+"""The end of the year 9999, in seconds since 1970."""
+LARGEST = 2**53
+"""Of a larger number every other one is lost in JSON."""
 _WORDS = {KILLED: "ended without a word", "deleted": "was deleted"}
 
 Event = Mapping[str, Any]
@@ -45,7 +49,8 @@ class Account:
       changes: how often the workers changed.
       change: the last change, in words.
       warning: the last one.
-      started, ended: in seconds since 1970; None where it is not known. Of a killed run the end is its last word.
+      started, ended: in seconds since 1970; None where it is not known. A run that was resumed started when it
+        was begun for the first time. Of a killed run the end is its last word.
       process: who runs it.
     """
 
@@ -97,6 +102,7 @@ def account_of(
     changes, change = _changes(go)
     is_elastic = job.get("distribution_strategy", "Local") != "Local" or bool(changes)
     scaled = _last(go, "scaled").get("num_workers")
+    started = _started(events, holder)
     return Account(
         name=name,
         where=where,
@@ -113,8 +119,8 @@ def account_of(
         changes=max(0, changes - 1),
         change=change,
         warning=_text(_last(go, "warning").get("message")),
-        started=(holder.since if holder else 0.0) or (_time(go[0]) if go else None),
-        ended=_time(go[-1]) if go and holder is None else None,
+        started=started,
+        ended=_ended(end or (go[-1] if go else {}), started) if holder is None else None,
         process=None if holder is None else str(holder),
     )
 
@@ -126,18 +132,21 @@ class Sittings:
     """
 
     def __init__(self) -> None:
-        self._is_over, self._is_started, self._lost = True, False, False
+        self._is_new, self._is_over, self._is_started, self._lost = True, False, False, False
 
     def begins(self, event: Event) -> bool:
         """Whether a sitting begins with this event."""
         kind = event["event"]
         is_start = kind == "run_started"
-        begins = self._is_over or (is_start and not self._lost and self._is_started)
+        goes_on = is_start or kind == "worker_joined"  # what else comes after the end belongs to it
+        again = is_start and not self._lost and self._is_started
+        begins = self._is_new or again or (self._is_over and goes_on)
         if begins:
             self._is_started, self._lost = False, False
         self._is_started = self._is_started or is_start
         self._lost = kind == "worker_lost" or (self._lost and not is_start)
-        self._is_over = kind == "run_ended"
+        self._is_over = kind == "run_ended" or (self._is_over and not begins)
+        self._is_new = False
         return begins
 
 
@@ -185,20 +194,42 @@ def _members(events: Sequence[Event]) -> tuple[str, ...]:
 
 def _metrics(value: Any) -> dict[str, float]:
     told = value.items() if isinstance(value, dict) else ()
-    return {str(name): float(n) for name, n in told if isinstance(n, int | float)}
+    numbers = {str(name): _number(n) for name, n in told}
+    return {name: n for name, n in numbers.items() if n is not None}
+
+
+def _started(events: Sequence[Event], holder: Holder | None) -> float | None:
+    first = next((time for time in map(_time, events) if time is not None), None)
+    since = as_moment(holder.since) if holder else None
+    return min((time for time in (first, since) if time), default=first)
+
+
+def _ended(event: Event, started: float | None) -> float | None:
+    """Never before it began, whatever a clock that was set back says."""
+    ended = _time(event)
+    return ended if ended is None or started is None else max(started, ended)
 
 
 def _time(event: Event) -> float | None:
-    return _number(event.get("time"))
+    return as_moment(event.get("time"))
+
+
+def as_moment(value: Any) -> float | None:
+    """Seconds since 1970; None where no calendar has such a day."""
+    seconds = _number(value)
+    return None if seconds is None or not 0 <= seconds < END_OF_TIME else seconds
 
 
 def _number(value: Any) -> float | None:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    return float(value) if is_number else None
+    with contextlib.suppress(OverflowError):
+        return float(value) if is_number else None
+    return None
 
 
 def _whole(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    is_whole = isinstance(value, int) and not isinstance(value, bool)
+    return value if is_whole and abs(value) <= LARGEST else None
 
 
 def _text(value: Any) -> str | None:
