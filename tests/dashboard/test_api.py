@@ -7,8 +7,10 @@ import shutil
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -27,6 +29,7 @@ from run_directories import (
 from elasticdl.artifacts.run_directory import RunDirectory
 from elasticdl.errors import InvalidValue, UnknownName
 from elasticdl.runtime.dashboard import events_view, schema
+from elasticdl.runtime.dashboard import server as server_module
 from elasticdl.runtime.dashboard.serve import Dashboard, start, try_start
 
 
@@ -264,6 +267,35 @@ def test_server_prints_nothing(tmp_path: Path, capfd: pytest.CaptureFixture[str]
             rude.sendall(b"\x16\x03 this is no HTTP\r\n\r\n")
             rude.recv(1000)
     assert capfd.readouterr() == ("", "")
+
+
+def test_clients_that_say_nothing_are_sent_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server_module, "HEADERS_S", 0.2)
+    with start([str(tmp_path)]) as server, ExitStack() as stack:
+        assert get(server, "/healthz").status == 200
+        where = urlsplit(server.url)
+        address = (str(where.hostname), where.port)
+        silent = stack.enter_context(socket.create_connection(address, timeout=30))
+        halting = stack.enter_context(socket.create_connection(address, timeout=30))
+        halting.sendall(b"GET /healthz HTTP/1.1\r\nHost: local")
+        again = stack.enter_context(socket.create_connection(address, timeout=30))
+        again.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert again.recv(5000).startswith(b"HTTP/1.1 200")
+        again.sendall(b"GET /heal")
+        for one in (silent, halting, again):
+            while one.recv(5000):  # the end of what was asked for before
+                pass
+
+
+def test_one_connection_too_many_is_told_to_come_later(tmp_path: Path) -> None:
+    with start([str(tmp_path)]) as server, ExitStack() as stack:
+        assert get(server, "/healthz").status == 200
+        where = urlsplit(server.url)
+        for _ in range(server_module.MOST_CONNECTIONS):
+            stack.enter_context(socket.create_connection((str(where.hostname), where.port)))
+        assert get(server, "/healthz").status == 503
 
 
 def test_directories_can_be_added_while_it_serves(tmp_path: Path) -> None:
