@@ -17,8 +17,7 @@ _SECRET = re.compile(
     r"|(^|[._-])(key|auth|authorization|pass|pwd|sig|signature|envs)$",
     re.IGNORECASE,
 )
-# A password may hold an @ or a /, so the last @ ends it; without a password a / does.
-_LOGIN = re.compile(r"(?<=://)(?:[^\s/@:?#]*:\S*|[^\s/?#]+)@")
+_FRONT = re.compile(r"[^/?#]*")
 _NAMED = re.compile(
     r"""(?<![\w.-])(?:(?P<name>[\w.-]+)\\*["']?\s*[=:]\s*\\*|(?P<flag>--[\w-]+)\\*["']?,?\s+(?!--))"""
 )
@@ -43,15 +42,35 @@ def hide(text: str) -> str:
     >>> hide("redis://:pass@host/0 https://host/x?a=1&sig=abc --password abc")
     'redis://(hidden)@host/0 https://host/x?a=1&sig=(hidden) --password (hidden)'
     """
-    text = _LOGIN.sub(f"{HIDDEN}@", text[:LONGEST])
+    text = re.sub(r"\S+", lambda word: _without_logins(word[0]), text[:LONGEST])
     parts, at, begin = [], 0, 0
     while found := _NAMED.search(text, begin):
         begin = found.end()
-        value = _VALUE.match(text, begin)
-        if value and is_secret(found["name"] or found["flag"]):
+        if not is_secret(found["name"] or found["flag"]):
+            continue
+        if value := _VALUE.match(text, begin):
             parts += [text[at:begin], HIDDEN]
             at = begin = value.end()
     return "".join((*parts, text[at:]))
+
+
+def _without_logins(word: str) -> str:
+    """A password may hold an @ or a /, so the last @ of the word ends it; without a password a / does."""
+    last = word.rfind("@") + 1
+    parts, at, begin = [], 0, 0
+    while (begin := word.find("://", begin) + 3) > 2 and begin < last:
+        end = _FRONT.match(word, begin).end()  # type: ignore[union-attr]
+        front = word[begin:end]
+        if ":" in front.partition("@")[0]:
+            end = last
+        elif "@" in front:
+            end = begin + front.rfind("@") + 1
+        else:
+            begin = end
+            continue
+        parts += [word[at:begin], f"{HIDDEN}@"]
+        at = begin = end
+    return "".join((*parts, word[at:]))
 
 
 def hide_texts(value: Any) -> Any:
