@@ -10,7 +10,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shown_runs import HOSTILE, ShownRuns, append, ended, formed, joined, lost, train_events, write
+from shown_runs import (
+    HOSTILE,
+    ShownRuns,
+    append,
+    ended,
+    formed,
+    joined,
+    lost,
+    step_event,
+    train_events,
+    write,
+)
 from upath import UPath
 
 pytest.importorskip("playwright", reason="needs playwright: pip install playwright")
@@ -342,7 +353,7 @@ def test_part_of_a_run_that_cannot_be_drawn_leaves_the_others(page: Page) -> Non
 
 def test_compare_opens_with_the_loss_whoever_answers_first(page: Page) -> None:
     held: list[Route] = []
-    page.route(series_of(page, "digits-narrow"), held.append)
+    page.route(series_of(page, "digits-narrow"), lambda route: held.append(route))
     answer_with(page, series_of(page, "digits-wide"), drop_the_loss)
     compare_two(page)
     assert held
@@ -373,12 +384,16 @@ def test_compare_without_a_loss_opens_with_what_most_runs_have(page: Page) -> No
 
 
 def test_run_that_is_resumed_is_seen_soon(page: Page, runs: ShownRuns) -> None:
-    run = write(runs.root / "resumed", ended(train_events(time.time() - 500, steps=30)))
+    first, *rest = ended(train_events(time.time() - 500, steps=30))
+    run = write(runs.root / "resumed", [first, *rest])
     try:
         page.reload()
         open_run(page, "resumed")
-        with page.expect_response(re.compile(r"/api/runs/[^/]+$"), timeout=6000):
-            pass
+        step = page.locator(".facts dd").first
+        expect(step).to_contain_text("30")
+        now = time.time()
+        append(run, {**first, "time": now, "step": 30}, step_event(now + 1, 35, 2))
+        expect(step).to_contain_text("35", timeout=8000)
     finally:
         shutil.rmtree(run)
 
