@@ -175,9 +175,14 @@ def test_a_time_that_no_clock_has_is_told_as_unknown(
     moment: float, capsys: pytest.CaptureFixture[str]
 ) -> None:
     write_run("elasticdl_runs/digits-1", started(moment), step(moment, 25), ended(160.0))
-    for words in (["list"], ["status", "digits"], ["logs", "digits"]):
-        assert main(["jobs", *words]) == 0
-        assert "?" in capsys.readouterr().out
+    shown = {}
+    for command in ("list", "status", "logs"):
+        words = [] if command == "list" else ["digits"]
+        assert main(["jobs", command, *words]) == 0
+        shown[command] = capsys.readouterr().out
+    assert shown["list"].splitlines()[1].split()[-4:-1] == ["-", "-", "-"]
+    assert "1970-01-01 00:02:40" not in shown["status"].partition("ended")[0]
+    assert "?" in shown["logs"]
     assert main(["jobs", "list", "--json"]) == 0
     json.loads(capsys.readouterr().out, parse_constant=pytest.fail)
 

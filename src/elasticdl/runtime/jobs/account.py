@@ -199,7 +199,7 @@ def _metrics(value: Any) -> dict[str, float]:
 
 
 def _started(events: Sequence[Event], holder: Holder | None) -> float | None:
-    first = next((time for time in map(_time, events) if time is not None), None)
+    first = _time(events[0]) if events else None
     since = as_moment(holder.since) if holder else None
     return min((time for time in (first, since) if time), default=first)
 
