@@ -72,8 +72,12 @@ class Dashboard:
         until = time.monotonic() + LAST_LOOK_S
         while self._num_asked == before and time.monotonic() < until:
             time.sleep(0.05)
-        if self._num_asked > before:
-            time.sleep(0.5)  # it asks for several things
+        if self._num_asked == before:
+            return
+        time.sleep(0.5)  # it asks for several things
+        until = time.monotonic() + LAST_LOOK_S
+        while self._server.server_state.tasks and time.monotonic() < until:
+            time.sleep(0.05)
 
     @property
     def _num_asked(self) -> int:
