@@ -81,7 +81,11 @@ class Dashboard:
 
     @property
     def _num_asked(self) -> int:
-        return 0 if self._server is None else int(self._server.server_state.total_requests)
+        """The answers that were given, and those that are being made."""
+        if self._server is None:
+            return 0
+        state = self._server.server_state
+        return int(state.total_requests) + len(state.tasks)
 
     def stop(self) -> None:
         """End it. It may be ended twice."""
