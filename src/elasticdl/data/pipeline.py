@@ -18,6 +18,7 @@ import numpy as np
 
 from elasticdl.contract.mode import Mode
 from elasticdl.contract.spec import Batches
+from elasticdl.data.in_place import run_maps_in_place
 from elasticdl.data.ledger import Lease
 from elasticdl.data.minibatches import Minibatches, prefetch_depth
 from elasticdl.data.source import Source
@@ -206,6 +207,7 @@ class Pipeline:
         options = tf.data.Options()
         options.deterministic = True
         options.autotune.enabled = False
+        options.experimental_optimization.map_and_batch_fusion = False  # see in_place.py
         return dataset.with_options(options)
 
     def _leases(self) -> Iterator[Any]:
@@ -222,7 +224,9 @@ class Pipeline:
             dataset = dataset.skip(tf.identity(lease[4]))
         self._element_spec = spec = dataset.element_spec
         end = tf.data.Dataset.from_tensors(tf.experimental.Optional.empty(spec))
-        return dataset.map(optional(spec)).concatenate(end)
+        dataset = dataset.map(optional(spec)).concatenate(end)
+        run_maps_in_place(tf.compat.v1.get_default_graph())
+        return dataset
 
     def _eager_dataset(self, lease: Lease) -> tf.data.Dataset:
         """A dataset of its own for each lease: what `--debug` runs, where a debugger can stop."""
