@@ -1,8 +1,8 @@
 """Maps that run in the thread that asks for their elements.
 
-TensorFlow hands each call of a map's function, and the operations in it, to a pool of threads. For a function that takes microseconds
-a record, as parsing does, that costs several times what the function does, and the threads wait actively for more, on
-processors that the training could use.
+TensorFlow hands each call of a map's function, and the operations in it, to a pool of threads. Where the function takes
+microseconds a record, as parsing does, that costs several times what the function does; and threads that have nothing
+to do spin for a while, on processors that the training could use.
 """
 
 from __future__ import annotations

@@ -42,6 +42,7 @@ class Minibatches:
         self._batch_size = batch_size
         self._names = [shard.name for shard in source.shards]
         self._failure: BaseException | None = None
+        self._autograph = _autograph_status()
 
     @property
     def failure(self) -> BaseException | None:
@@ -83,9 +84,10 @@ class Minibatches:
             )
             return tables
         records = self._records(shard, start, end)
-        return self._batches(
-            records, self._mode, self._source.metadata, self._batch_size, ragged=self.ragged
-        )
+        with self._autograph:
+            return self._batches(
+                records, self._mode, self._source.metadata, self._batch_size, ragged=self.ragged
+            )
 
     def _records(self, shard: tf.Tensor, start: tf.Tensor, end: tf.Tensor) -> tf.data.Dataset:
         import tensorflow as tf
@@ -129,6 +131,13 @@ def prefetch_depth(element_spec: Any) -> int:
             elements *= dimension or 1
         size += elements * getattr(getattr(spec, "dtype", None), "size", 4)
     return max(2, min(16, PREFETCH_BYTES // max(1, size)))
+
+
+def _autograph_status() -> Any:
+    """Whether `if` and `for` may be about tensors: our own graph has none, what it calls of the user's may."""
+    import tensorflow as tf
+
+    return tf.__internal__.autograph.control_status_ctx()
 
 
 def _tensor_type(spec: ArraySpec) -> Any:
