@@ -34,6 +34,9 @@ LONGEST_TEMPORARY = 24
 # Not 127.0.0.1, for which Ray takes the machine's address in the network.
 LOOPBACK = "127.0.0.2" if sys.platform == "linux" else None
 
+UNUSED = ("start_log_monitor", "start_monitor", "start_api_server")
+"""What Ray's `Node` starts for people and for clusters that grow: each is a Python process, which takes a second."""
+
 
 @contextmanager
 def own_ray(
@@ -81,7 +84,7 @@ def _start(directory: Path, num_cpus: int, runtime_env: dict[str, Any], log_leve
         # Under `uv run` Ray would make a new environment for each worker; they are to share this one.
         "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
     }
-    with starting_ray(variables):
+    with starting_ray(variables), _fewer_processes(log_level):
         _forget_token()
         try:
             ray.init(
@@ -101,6 +104,22 @@ def _start(directory: Path, num_cpus: int, runtime_env: dict[str, Any], log_leve
                 f"Ray could not be started on this machine: {why}. See what it says with --log_level=DEBUG, "
                 "or attach to one that runs: --ray_address=auto."
             ) from error
+
+
+@contextmanager
+def _fewer_processes(log_level: str) -> Iterator[None]:
+    """Of Ray's processes only those that the job needs: there is no public switch for it."""
+    from ray._private.node import Node
+
+    unused = () if log_level == "DEBUG" else UNUSED
+    kept = {name: getattr(Node, name) for name in unused if hasattr(Node, name)}
+    for name in kept:
+        setattr(Node, name, lambda self, **_: None)
+    try:
+        yield
+    finally:
+        for name, method in kept.items():
+            setattr(Node, name, method)
 
 
 def _stop() -> None:
