@@ -6,8 +6,10 @@ python collective_peer.py INDEX
 from __future__ import annotations
 
 import json
+import random
 import sys
 import threading
+import time
 from typing import Any
 
 from elasticdl.engine.group import GroupBroken
@@ -58,6 +60,20 @@ class Peer:
                 say(sum=float(summed[999]), traced=self.traced)
         except GroupBroken as error:
             say(broken=str(error))
+
+    def row(self, seed: int, count: int, keys: list[int]) -> None:
+        """Many sums, each of another value, at a pace of its own."""
+        import tensorflow as tf
+
+        rng, right = random.Random(seed), 0
+        with tf.device(self._collective.device):
+            for value in range(count):
+                time.sleep(rng.choice((0.0, 0.0, 0.002)))
+                summed = self._reduce(
+                    tf.fill([1000], float(value)), tf.constant(keys, tf.int32)
+                ).numpy()
+                right += bool((summed == value * keys[1]).all())
+        say(right=right)
 
     def abort(self, number: int) -> None:
         self._collective.abort(number, "ordered")

@@ -170,9 +170,9 @@ class Step:
         self._ledger = ledger
         self._shared = shared
 
-    def run(self, element: list[int] | None, slot: int, version: int) -> tuple[Sum, Any]:
+    def run(self, minibatch: Any, slot: int, version: int) -> Sum:
         group = self._group
-        records = element or []
+        records = minibatch.get_value() if minibatch is not None else []
         if self._shared:
             rank, size = group.rank, group.size
             records = records[len(records) * rank // size : len(records) * (rank + 1) // size]
@@ -194,10 +194,9 @@ class Step:
             slots=tuple(one["slot"] for one in all_given),
             shares=tuple(len(one["records"]) for one in all_given),
         )
-        return said, summed
-
-    def apply(self, summed: Any) -> None:
-        np.add.at(self._weights.values, summed, 1)
+        if said.counts(shared=self._shared):
+            np.add.at(self._weights.values, summed, 1)
+        return said
 
 
 class Alone:

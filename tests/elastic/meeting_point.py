@@ -265,7 +265,7 @@ class ThreadGroup:
         self.index = index
         self.name = f"worker-{index}"
         self._view: View | None = None
-        self._instance = self._meeting = 0
+        self._sums = self._meeting = 0
         self._was_broken = False
 
     @property
@@ -297,13 +297,10 @@ class ThreadGroup:
     def wants_stop(self) -> bool:
         return self.point.beat(self.index).stop
 
-    def next_instance(self) -> int:
-        self._instance += 1
-        return self._instance
-
     def reduce(self, buffer: Any, keys: Any) -> Any:
         """Here: what everybody gave, by rank."""
-        return self.point.share("sum", self, self.next_instance(), buffer)
+        self._sums += 1
+        return self.point.share("sum", self, self._sums, buffer)
 
     @contextlib.contextmanager
     def guarded(self) -> Iterator[None]:
@@ -334,7 +331,7 @@ class ThreadGroup:
         while True:
             broken, self._was_broken = self._was_broken, False
             self._view = self.point.arrive(self, version, may_admit, broken)
-            self._instance = self._meeting = 0
+            self._sums = self._meeting = 0
             try:
                 return self._level(version, give, found)
             except GroupBroken:

@@ -93,28 +93,31 @@ def form(number: int, peers: list[Peer]) -> None:
         assert peer.hear() == {"formed": number}
 
 
-def ask(number: int, instance: int, size: int, peers: list[Peer]) -> None:
+def ask(number: int, size: int, peers: list[Peer]) -> None:
     for peer in peers:
-        peer.tell("sum", value=10.0**peer.index, keys=[number, instance, size])
+        peer.tell("sum", value=10.0**peer.index, keys=[number, size])
 
 
-def sums(number: int, instance: int, peers: list[Peer]) -> set[float]:
-    ask(number, instance, len(peers), peers)
+def sums(number: int, peers: list[Peer]) -> set[float]:
+    ask(number, len(peers), peers)
     return {peer.hear()["sum"] for peer in peers}
 
 
 def test_members_sum_and_form_again_with_others(start: Start) -> None:
     a, b = start(2)
     form(1, [a, b])
-    assert sums(1, 1, [a, b]) == {11.0}
-    assert sums(1, 2, [a, b]) == {11.0}
+    assert sums(1, [a, b]) == {11.0}
+    assert sums(1, [a, b]) == {11.0}
     (c,) = start(1)
     form(2, [a, b, c])
-    assert sums(2, 1, [a, b, c]) == {111.0}
+    assert sums(2, [a, b, c]) == {111.0}
+    for peer in (a, b, c):
+        peer.tell("row", seed=peer.index, count=300, keys=[2, 3])
+    assert [peer.hear() for peer in (a, b, c)] == [{"right": 300}] * 3, "one sum is not another"
     form(3, [c, a])
-    assert sums(3, 1, [a, c]) == {101.0}
+    assert sums(3, [a, c]) == {101.0}
     form(4, [c])
-    ask(4, 1, 1, [c])
+    ask(4, 1, [c])
     assert c.hear() == {"sum": 100.0, "traced": 1}, "one graph for all memberships"
     c.tell("fail")
     assert c.hear() == {"kept": True}, "what the user's graph raises is not the group's"
@@ -123,20 +126,20 @@ def test_members_sum_and_form_again_with_others(start: Start) -> None:
 def test_a_peer_that_is_killed_is_noticed_and_the_others_go_on(start: Start) -> None:
     a, b, c = start(3)
     form(1, [a, b, c])
-    assert sums(1, 1, [a, b, c]) == {111.0}
-    ask(1, 2, 3, [b, c])
+    assert sums(1, [a, b, c]) == {111.0}
+    ask(1, 3, [b, c])
     a.signal(signal.SIGKILL)  # the group's leader
     assert "broken" in b.hear() and "broken" in c.hear()
     form(2, [b, c])
-    assert sums(2, 1, [b, c]) == {110.0}
+    assert sums(2, [b, c]) == {110.0}
 
 
 def test_who_waits_for_a_peer_that_hangs_is_freed_by_an_ordered_abort(start: Start) -> None:
     a, b, c = start(3)
     form(1, [a, b, c])
-    assert sums(1, 1, [a, b, c]) == {111.0}
+    assert sums(1, [a, b, c]) == {111.0}
     b.signal(signal.SIGSTOP)
-    ask(1, 2, 3, [a, c])
+    ask(1, 3, [a, c])
     for peer in (a, c):
         peer.tell("abort", number=0)
         assert peer.hear() == {"aborted": 0}
@@ -147,9 +150,9 @@ def test_who_waits_for_a_peer_that_hangs_is_freed_by_an_ordered_abort(start: Sta
         assert {"aborted": 1} in answers
         assert any("broken" in answer for answer in answers)
     form(2, [a, c])
-    assert sums(2, 1, [a, c]) == {101.0}
+    assert sums(2, [a, c]) == {101.0}
     b.signal(signal.SIGCONT)  # it comes back late, to nobody
-    assert sums(2, 2, [a, c]) == {101.0}
+    assert sums(2, [a, c]) == {101.0}
 
 
 # --- what is relied on in TensorFlow ---

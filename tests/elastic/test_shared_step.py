@@ -14,7 +14,7 @@ import tensorflow as tf
 from elasticdl.contract.spec import Spec
 from elasticdl.engine.group import GroupBroken
 from elasticdl.engine.randomness import keras_seed_state
-from elasticdl.engine.shared_step import SharedStep, Sum, _read
+from elasticdl.engine.shared_step import APPLIED, EMPTY, FAILED, SharedStep, Sum, _read
 from elasticdl.engine.state import TrainingModel
 
 pytestmark = pytest.mark.usefixtures("tensorflow")
@@ -23,7 +23,10 @@ ROWS = 12
 
 
 class Part:
-    """One member of a group whose sums are made by hand: `reduce` gives back what came."""
+    """One member of a group whose sums are made by hand.
+
+    As long as there is no sum, `reduce` keeps the buffer that came and fails, as a sum that never comes does.
+    """
 
     number, device = 1, "/device:CPU:0"
     wants_pause = wants_stop = False
@@ -32,19 +35,18 @@ class Part:
         self.rank, self.size = rank, size
         self.name = f"worker-{rank}"
         self.names = tuple(f"worker-{i}" for i in range(size))
-        self.breaks = tf.Variable(False)
-        self._instance = 0
-
-    def next_instance(self) -> int:
-        self._instance += 1
-        return self._instance
+        self.kept: Any = None
+        self.sum: Any = None
 
     def reduce(self, buffer: Any, keys: Any) -> Any:
-        # What fails must come after the buffer, as a sum that never comes does.
-        with tf.control_dependencies([buffer]):
-            check = tf.debugging.Assert(~self.breaks, ["broken"])
-        with tf.control_dependencies([check]):
-            return tf.identity(buffer)
+        summed = tf.numpy_function(self._reduced, [buffer], buffer.dtype)
+        return tf.ensure_shape(summed, [None])
+
+    def _reduced(self, buffer: np.ndarray) -> np.ndarray:
+        self.kept = buffer.copy()
+        if self.sum is None:
+            raise ValueError("broken")
+        return np.asarray(self.sum)
 
     @contextlib.contextmanager
     def guarded(self) -> Iterator[None]:
@@ -67,14 +69,27 @@ class Replica:
         element_spec = tf.nest.map_structure(_spec_of, element)
         self.step = SharedStep(self.training, part, element_spec, shared=shared)
 
-    def contribute(self, element: Any, version: int = 1, slot: int = 1) -> tuple[Sum, Any]:
-        said, buffer = self.step.run(element, slot, version)
-        return said, buffer
+    def contribute(self, element: Any, version: int = 1, slot: int = APPLIED) -> np.ndarray:
+        """The buffer that it would add to the sum; which does not come."""
+        with pytest.raises(GroupBroken):
+            self.step.run(_optional(element), slot, version)
+        return self.group.kept
+
+    def take(self, summed: np.ndarray, element: Any, version: int, slot: int = APPLIED) -> Sum:
+        """The same with the sum that everybody gets."""
+        self.group.sum = summed
+        said = self.step.run(_optional(element), slot, version)
+        self.group.sum = None
+        return said
 
     @property
     def state(self) -> dict[str, np.ndarray]:
         kept = {name: np.array(value) for name, value in self.training.save().items()}
         return kept | {"keras seed": np.array(keras_seed_state().numpy())}
+
+
+def _optional(element: Any) -> Any:
+    return None if element is None else tf.experimental.Optional.from_value(element)
 
 
 def _spec_of(tensor: Any) -> Any:
@@ -89,12 +104,12 @@ def replicas(spec: Spec, element: Any, size: int, *, shared: bool = False) -> li
 
 
 def take_step(members: Sequence[Replica], elements: Sequence[Any], version: int = 1) -> Sum:
-    """All contribute, the buffers are added by hand, all apply the sum."""
-    buffers = [m.contribute(e, version)[1] for m, e in zip(members, elements, strict=True)]
-    summed = tf.add_n(buffers)
-    for member in members:
-        member.step.apply(summed)
-    return _read(summed[-(4 + 2 * len(members)) :].numpy())
+    """All contribute, the buffers are added by hand, all get the sum."""
+    pairs = list(zip(members, elements, strict=True))
+    summed = np.sum([member.contribute(element, version) for member, element in pairs], 0)
+    said = [member.take(summed, element, version) for member, element in pairs]
+    assert all(one == said[0] for one in said)
+    return said[0]
 
 
 def take_step_in_parts(member: Replica, elements: Sequence[Any], version: int = 1) -> Sum:
@@ -103,10 +118,8 @@ def take_step_in_parts(member: Replica, elements: Sequence[Any], version: int = 
     member.group.size = len(elements)
     for rank, element in enumerate(elements):
         member.group.rank = rank
-        buffers.append(member.contribute(element, version)[1])
-    summed = tf.add_n(buffers)
-    member.step.apply(summed)
-    return _read(summed[-(4 + 2 * len(elements)) :].numpy())
+        buffers.append(member.contribute(element, version))
+    return member.take(np.sum(buffers, 0), elements[-1], version)
 
 
 def cut(element: Any, edges: Sequence[int]) -> list[Any]:
@@ -266,8 +279,8 @@ def test_what_each_member_says_has_a_place_of_its_own() -> None:
     member.group.size, buffers = 3, []
     for rank in range(3):
         member.group.rank, member.group.wants_pause = rank, rank == 1
-        buffers.append(member.contribute(element, slot=rank + 2)[1])
-    said = _read(tf.add_n(buffers)[-10:].numpy())
+        buffers.append(member.contribute(element, slot=rank + 2))
+    said = _read(np.sum(buffers, 0)[-10:])
     assert said.slots == (2, 3, 4)
     assert said.shares == (ROWS,) * 3
     assert said.pause and not said.stop
@@ -278,8 +291,9 @@ def test_a_member_without_a_minibatch_adds_nothing_of_the_right_length() -> None
     member, idle = replicas(spec, element, 2)
     begin = member.state
     begin.pop("keras seed")
-    said, nothing = idle.contribute(None, slot=3)
-    _, buffer = member.contribute(element)
+    nothing = idle.contribute(None, slot=EMPTY)
+    said = _read(nothing[-8:])
+    buffer = member.contribute(element)
     assert nothing.shape == buffer.shape and nothing.dtype == buffer.dtype
     assert (said.examples, said.slots, said.shares) == (0, (0, 3), (0, 0))
     assert np.count_nonzero(nothing) == 1, "its slot alone"
@@ -356,7 +370,7 @@ def test_random_layers_differ_between_ranks_and_turns_and_can_be_repeated() -> N
 
     def drawn(by: Replica, rank: int, version: int) -> np.ndarray:
         by.group.rank = rank
-        return np.array(by.contribute(element, version)[1])[:-6]
+        return by.contribute(element, version)[:-8]
 
     one = drawn(member, 0, 7)
     assert not np.array_equal(one, drawn(member, 1, 7)), "ranks draw the same"
@@ -387,22 +401,36 @@ def test_a_step_whose_sum_never_comes_changes_nothing(model: Any, shared: bool) 
     take_step_in_parts(member, [element, element])  # not only what is there at the beginning
     before = member.state
     assert any("iteration" in name for name in before)
-    member.group.breaks.assign(True)
     for given in (element, None):
-        with pytest.raises(GroupBroken):
-            member.contribute(given, version=2)
+        member.contribute(given, version=2)
         assert_close(member.state, before, 0.0)
-    member.group.breaks.assign(False)
-    member.contribute(element, version=2)
-    assert_close(member.state, before, 0.0)
     take_step_in_parts(member, [element, element], version=2)
     assert any(not np.array_equal(before[name], member.state[name]) for name in before)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_step_without_examples_or_with_a_missing_part_changes_nothing(shared: bool) -> None:
+    spec, element = everything()
+    (member,) = replicas(spec, element, 1, shared=shared)
+    member.group.size = 2
+    before = member.state
+    said = member.take(2 * member.contribute(None, slot=EMPTY), None, 1)
+    assert not said.counts(shared=shared)
+    assert_close(member.state, before, 0.0)
+    half = member.contribute(element)
+    member.group.rank = 1
+    said = member.take(half + member.contribute(None, slot=FAILED), None, 1, FAILED)
+    assert said.slots == (APPLIED, FAILED)
+    assert said.counts(shared=shared) is not shared
+    changed = any(not np.array_equal(before[name], member.state[name]) for name in before)
+    assert changed is not shared
 
 
 def test_warming_up_leaves_everything_as_it_was() -> None:
     spec, element = everything()
     (member,) = replicas(spec, element, 1)
     before = member.state
+    member.group.sum = member.contribute(element)
     member.step.warm_up(element)
     assert_close(member.state, before, 0.0)
 

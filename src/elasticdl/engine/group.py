@@ -69,11 +69,8 @@ class Group(Protocol):
     @property
     def wants_stop(self) -> bool: ...
 
-    def next_instance(self) -> int:
-        """Counts what is done together in a membership."""
-
     def reduce(self, buffer: Any, keys: Any) -> Any:
-        """In a graph: the sum of everybody's buffer. `keys`: number, instance, size, ..."""
+        """In a graph: the sum of everybody's buffer. `keys`: number, size, ..."""
 
     def guarded(self) -> AbstractContextManager[None]:
         """Inside, something is done together: raises `GroupBroken` when it cannot be."""

@@ -20,7 +20,7 @@ from elasticdl.data.ledger import Lease, Ledger
 from elasticdl.data.pipeline import Leases
 from elasticdl.engine.explain import reading
 from elasticdl.engine.group import Change, Group, GroupBroken, State
-from elasticdl.engine.shared_step import SharedStep, Sum
+from elasticdl.engine.shared_step import APPLIED, EMPTY, FAILED, IDLE, LAST, SharedStep, Sum
 from elasticdl.engine.step import Outcome, TrainStep
 from elasticdl.engine.work import place_of
 from elasticdl.errors import DataError
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
     from elasticdl.engine.state import TrainingModel
 
 __all__ = ["EchoedFailure", "LockstepWork"]
-
-IDLE, APPLIED, LAST, EMPTY, FAILED = range(5)
-"""What a member says of its lease: there is none; a minibatch; the last one; it has no minibatch; it cannot be read."""
 
 TRIES = 3
 """On so many different members reading a task may fail before it is the task's fault."""
@@ -182,18 +179,13 @@ class LockstepWork:
 
     def _take_turn(self) -> Sum:
         slot = self._look()
-        element = (
-            self._hand.minibatch.get_value() if self._hand and slot in (APPLIED, LAST) else None
-        )
-        said, summed = self._step.run(element, slot, self._turn)
-        if self._counts(said):
-            self._step.apply(summed)
+        minibatch = self._hand.minibatch if self._hand and slot in (APPLIED, LAST) else None
+        said = self._step.run(minibatch, slot, self._turn)
         self._end_turn(said)
         return said
 
     def _counts(self, said: Sum) -> bool:
-        """Whether the turn was a step: of a minibatch that all share, nothing counts when a part is missing."""
-        return said.examples > 0 and not (self._shared and FAILED in said.slots)
+        return said.counts(shared=self._shared)
 
     def _end_turn(self, said: Sum) -> None:
         """What was said is done: move the ledger, and what is in hand."""

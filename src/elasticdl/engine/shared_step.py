@@ -6,6 +6,8 @@ parts of any size weigh what they should, and a process without examples takes p
 
 Until the sum is there nothing in the model changes: what the forward pass does to moving statistics, metrics and
 seeds is taken back before the buffer leaves. A step whose sum never comes has not happened.
+
+All of it is one call of one graph. What Python does between two steps is time in which no member computes.
 """
 
 from __future__ import annotations
@@ -25,7 +27,10 @@ if TYPE_CHECKING:
 
     from elasticdl.engine.state import TrainingModel
 
-__all__ = ["SharedStep", "Sum"]
+__all__ = ["APPLIED", "EMPTY", "FAILED", "IDLE", "LAST", "SharedStep", "Sum"]
+
+IDLE, APPLIED, LAST, EMPTY, FAILED = range(5)
+"""What a member says of its lease: there is none; a minibatch; the last one; it has no minibatch; it cannot be read."""
 
 _TAIL = 4
 """The loss, the examples, who asks for a pause, who asks to stop; then each member's slot, then its examples."""
@@ -52,6 +57,10 @@ class Sum:
     def is_finite(self) -> bool:
         return math.isfinite(self.loss_sum)
 
+    def counts(self, *, shared: bool) -> bool:
+        """Whether it was a step: of a minibatch that all share, nothing counts when a part is missing."""
+        return self.examples > 0 and not (shared and FAILED in self.slots)
+
 
 class SharedStep:
     """The graphs of a step.
@@ -77,55 +86,49 @@ class SharedStep:
         self._variables: list[Any] = []
         """Those that have a gradient, known as soon as the graph is traced."""
         self._dtype = _widest(training.model.trainable_variables)
-        self._contribute = tf.function(self._contributed, reduce_retracing=True, autograph=False)
-        self._idle = tf.function(self._nothing, reduce_retracing=True, autograph=False)
         self._apply = tf.function(self._applied, reduce_retracing=True, autograph=False)
+        numbers = (tf.TensorSpec([4], tf.int32), tf.TensorSpec([3], self._dtype))
         with tf.device(group.device):
-            self._contribute.get_concrete_function(
-                element_spec, tf.TensorSpec([5], tf.int32), tf.TensorSpec([3], self._dtype)
-            )
+            # To find the right graph of a `tf.function` takes Python as long as to call it. There is one.
+            self._contribute = tf.function(
+                self._contributed, autograph=False
+            ).get_concrete_function(tf.OptionalSpec(element_spec), *numbers)
+            self._idle = tf.function(self._nothing, autograph=False).get_concrete_function(*numbers)
 
     def warm_up(self, element: Any) -> None:
         """Take a step alone and take it back: what TensorFlow prepares at first is done while others train."""
+        import tensorflow as tf
+
         kept = self._training.save()
-        for given in (element, None):
-            _, summed = self.run(given, 0, 0)
-            if given is not None:
-                self.apply(summed)
+        for given in (tf.experimental.Optional.from_value(element), None):
+            self.run(given, IDLE, 0)
         self._training.load(kept)
 
-    def run(self, element: Any, slot: int, version: int) -> tuple[Sum, Any]:
-        """Take part in a step, with a minibatch or (None) without; returns what all said and the sum to apply."""
+    def run(self, minibatch: Any, slot: int, version: int) -> Sum:
+        """Take part in a step, with a minibatch (an `Optional` that has one) or None; returns what all said."""
         import tensorflow as tf
 
         group = self._group
-        keys = [group.number, group.next_instance(), group.size, group.rank, version & 0x7FFFFFFF]
+        keys = [group.number, group.size, group.rank, version & 0x7FFFFFFF]
         flags = [float(group.wants_pause), float(group.wants_stop), float(slot)]
         with tf.device(group.device), group.guarded():
             arguments = (tf.constant(keys, tf.int32), tf.constant(flags, self._dtype))
-            if element is None:
-                summed, tail = self._idle(*arguments)
+            if minibatch is None:
+                tail = self._idle(*arguments)
             else:
-                summed, tail = self._contribute(element, *arguments)
-            return _read(tail.numpy()), summed
+                tail = self._contribute(minibatch, *arguments)
+            return _read(tail.numpy())
 
-    def apply(self, summed: Any) -> None:
-        """What was summed goes into the model."""
-        import tensorflow as tf
-
-        with tf.device(self._group.device):
-            self._apply(summed, tf.constant(_TAIL + 2 * self._group.size))
-
-    def _contributed(self, element: Any, keys: Any, flags: Any) -> Any:
+    def _contributed(self, minibatch: Any, keys: Any, flags: Any) -> Any:
         import tensorflow as tf
 
         training = self._training
-        batch = split_minibatch(element)
+        batch = split_minibatch(minibatch.get_value())
         if self._shared:
-            batch = _slice(batch, keys[3], keys[2])
+            batch = _slice(batch, keys[2], keys[1])
         before = [tf.identity(v.value) for v in (*self._moving, *self._counts, *self._seeds)]
         for state in self._seeds:
-            state.assign(_folded(tf.identity(state.value), keys[3], keys[4]))
+            state.assign(_folded(tf.identity(state.value), keys[2], keys[3]))
         variables = training.model.trainable_variables
         with tf.GradientTape() as tape:
             loss, outputs = training.loss(batch, training=True)
@@ -156,7 +159,7 @@ class SharedStep:
         with tf.control_dependencies([op for op in put_back if op is not None]):
             parts = [tf.reshape(t, [-1]) for t in (*weighed, *counted)]
             tail = _tail(total, examples, keys, flags)
-            return self._summed([*parts, *tail], keys)
+            return self._sum_and_apply([*parts, *tail], keys)
 
     def _nothing(self, keys: Any, flags: Any) -> Any:
         import tensorflow as tf
@@ -164,21 +167,27 @@ class SharedStep:
         size = sum(_size(v) for v in (*self._variables, *self._moving, *self._counts))
         none = tf.zeros([], self._dtype)
         tail = _tail(none, none, keys, flags)
-        return self._summed([tf.zeros([size], self._dtype), *tail], keys)
+        return self._sum_and_apply([tf.zeros([size], self._dtype), *tail], keys)
 
-    def _summed(self, parts: list[Any], keys: Any) -> tuple[Any, Any]:
-        """The sum of everybody's parts, and its tail."""
+    def _sum_and_apply(self, parts: list[Any], keys: Any) -> Any:
+        """The sum of everybody's parts goes into the model, if the step counts. Returns its tail."""
         import tensorflow as tf
 
         summed = self._group.reduce(tf.concat(parts, 0), keys)
-        return summed, summed[tf.shape(summed)[0] - _TAIL - 2 * keys[2] :]
+        length = tf.shape(summed)[0] - _TAIL - 2 * keys[1]
+        tail = summed[length:]
+        counts = tail[1] > 0
+        if self._shared:
+            slots = tail[_TAIL : _TAIL + keys[1]]
+            counts &= tf.reduce_all(slots != float(FAILED))
+        tf.cond(counts, lambda: self._apply(summed[:length], tail[1]), lambda: None)
+        return tail
 
-    def _applied(self, summed: Any, tail: Any) -> None:
+    def _applied(self, summed: Any, examples: Any) -> None:
         import tensorflow as tf
 
-        examples = summed[tf.shape(summed)[0] - tail + 1]
         everything = (*self._variables, *self._moving, *self._counts)
-        parts = tf.split(summed[: tf.shape(summed)[0] - tail], [_size(v) for v in everything])
+        parts = tf.split(summed, [_size(v) for v in everything])
         shaped = [tf.reshape(part, v.shape) for part, v in zip(parts, everything, strict=True)]
         means = [
             tf.cast(part / examples, v.dtype)
@@ -197,8 +206,8 @@ def _tail(loss: Any, examples: Any, keys: Any, flags: Any) -> list[Any]:
     import tensorflow as tf
 
     none = tf.zeros([], flags.dtype)
-    slots = tf.one_hot(keys[3], keys[2], on_value=flags[2], off_value=none)
-    shares = tf.one_hot(keys[3], keys[2], on_value=examples, off_value=none)
+    slots = tf.one_hot(keys[2], keys[1], on_value=flags[2], off_value=none)
+    shares = tf.one_hot(keys[2], keys[1], on_value=examples, off_value=none)
     return [tf.reshape(loss, [1]), tf.reshape(examples, [1]), flags[:2], slots, shares]
 
 

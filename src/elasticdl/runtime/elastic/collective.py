@@ -29,6 +29,8 @@ TESTED = ("2.21",)
 
 _NEVER_S = 0.0
 """Any other value makes TensorFlow start a thread for each collective, which sleeps until then: a leak of threads."""
+_INSTANCE = 1
+"""A group makes one sum after the other. A new number for each would cost a call of the leader, and memory."""
 _JOB = "worker"
 _UNAVAILABLE = 14
 
@@ -104,14 +106,14 @@ class Collective:
                 _context().abort_collective_ops(_UNAVAILABLE, why)
 
     def reduce(self, buffer: Any, keys: Any) -> Any:
-        """In a graph: the sum of the members' buffers. `keys`: the group's number, the instance, its size."""
+        """In a graph: the sum of the members' buffers. `keys`: the group's number, its size."""
         import tensorflow as tf
 
         return tf.raw_ops.CollectiveReduceV2(
             input=buffer,
             group_key=keys[0],
-            instance_key=keys[1],
-            group_size=keys[2],
+            instance_key=_INSTANCE,
+            group_size=keys[1],
             ordering_token=[],
             merge_op="Add",
             final_op="Id",

@@ -37,7 +37,7 @@ class RayGroup:
         self._collective = collective
         self._view: View | None = None
         self._orders = Orders()
-        self._instance = self._meeting = 0
+        self._meeting = 0
         self._was_broken = False
         threading.Thread(target=self._live, name="beats", daemon=True).start()
 
@@ -84,10 +84,6 @@ class RayGroup:
     @property
     def wants_stop(self) -> bool:
         return self._orders.stop
-
-    def next_instance(self) -> int:
-        self._instance += 1
-        return self._instance
 
     def reduce(self, buffer: Any, keys: Any) -> Any:
         return self._collective.reduce(buffer, keys)
@@ -147,7 +143,7 @@ class RayGroup:
         self._collective.form(view.number, {m.index: m.address for m in view.members})
         self._view = view
         self._orders = Orders(stop=self._orders.stop)
-        self._instance = self._meeting = 0
+        self._meeting = 0
 
     def _level(
         self,
