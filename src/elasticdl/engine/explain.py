@@ -169,6 +169,11 @@ def _files(traceback: TracebackType | None) -> Iterator[tuple[str, int]]:
         traceback = traceback.tb_next
 
 
+_OF_TF_DATA = (
+    r"^Error in user-defined function passed to \w+:\d+ transformation with iterator: \S+: "
+)
+
+
 def _first_line(error: BaseException) -> str:
     """The line of a long message that says what happened."""
     text = str(getattr(error, "message", None) or error).strip()
@@ -184,5 +189,6 @@ def _first_line(error: BaseException) -> str:
         # The traceback of the graph's making stands between; what happened is above the node.
         nodes = [i for i, text in enumerate(lines) if text.startswith("[[")]
         line = lines[nodes[0] - 1] if nodes else lines[-1]
-    line = re.sub(r"\{\{.*?\}\}\s*|\s*\[Op:\w+\].*$", "", line)[:500]
+    line = re.sub(r"\{\{.*?\}\}\s*|\s*\[Op:\w+\].*$", "", line)
+    line = re.sub(_OF_TF_DATA, "", line)[:500]
     return line if line.endswith((".", ":")) else f"{line}."
