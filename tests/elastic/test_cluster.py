@@ -58,6 +58,12 @@ def test_a_ray_of_its_own_is_described(cluster: Cluster) -> None:
         assert cluster.address.startswith("127.")
 
 
+def test_a_ray_of_its_own_has_no_process_that_nobody_needs(cluster: Cluster) -> None:
+    words = [word for p in psutil.Process().children() for word in p.cmdline()]
+    assert any(word.endswith("/gcs_server") for word in words)
+    assert not [word for word in words if word.endswith(("monitor.py", "dashboard.py"))]
+
+
 @pytest.mark.slow
 def test_workers_start_among_the_files_of_the_zoo(cluster: Cluster) -> None:
     seen = ray.get(ray.remote(look()).remote())
