@@ -123,6 +123,12 @@ def test_dataset_functions_are_shown_as_they_were_written(
     assert text.endswith("\nKeyError: 'missing'\n")
 
 
+def test_a_lambda_is_called_one(broken: ModuleType, shown: Callable[..., str]) -> None:
+    text = shown(broken.dataset_fn_of_a_lambda)
+    assert frames(text)[-1] == 'broken_model.py: return features["missing"]'
+    assert ", in <lambda>\n" in text
+
+
 @pytest.mark.parametrize("name", ["call_in_graph", "call_eagerly"])
 def test_a_models_call_is_shown_without_keras(
     broken: ModuleType, shown: Callable[..., str], name: str

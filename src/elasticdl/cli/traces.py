@@ -81,7 +81,9 @@ def _frames(error: BaseException) -> list[FrameSummary]:
     generated = (i for i, frame in enumerate(frames) if is_generated(frame.filename))
     above = frames[: next(generated, len(frames))]
     return above + [
-        FrameSummary(frame.filename, frame.lineno, frame.function_name, line=frame.code)
+        FrameSummary(
+            frame.filename, frame.lineno, frame.function_name or "<lambda>", line=frame.code
+        )
         for frame in reversed(metadata.translated_stack)
     ]
 
