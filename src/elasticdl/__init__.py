@@ -6,6 +6,7 @@ Everything here is imported when it is first used, so `import elasticdl` costs n
 from __future__ import annotations
 
 import importlib
+import os
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
@@ -33,6 +34,12 @@ __all__ = [
     "sql",
     "train",
 ]
+
+# TensorFlow reads these at its first operation. A step allocates the same large blocks as the one before it. If they
+# went back to the system in between, it would clear every page of them anew: TensorFlow is to keep them, as many as it
+# has.
+os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "true")
+os.environ.setdefault("TF_CPU_BFC_MEM_LIMIT_IN_MB", str(1 << 24))
 
 _MODULES = ("callbacks", "errors", "sql")
 _HOMES = {

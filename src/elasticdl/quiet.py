@@ -1,7 +1,8 @@
-"""TensorFlow without its noise: what it prints while it loads does not reach the user."""
+"""TensorFlow without its noise: what it prints while it loads does not reach the user. With memory that is kept."""
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import os
 import sys
@@ -10,6 +11,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 __all__ = ["import_tensorflow", "load_tensorflow"]
+
+M_TOP_PAD, M_MMAP_THRESHOLD = -2, -3
+"""Of the C library's `mallopt`."""
+KEPT = {M_TOP_PAD: 64 << 20, M_MMAP_THRESHOLD: 32 << 20}
 
 
 def load_tensorflow(configure: Callable[[], None] | None = None) -> None:
@@ -35,6 +40,7 @@ def import_tensorflow() -> None:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     os.environ.setdefault("KERAS_BACKEND", "tensorflow")
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    _keep_freed_memory()
     import keras
     import tensorflow as tf
 
@@ -46,6 +52,19 @@ def import_tensorflow() -> None:
             "set KERAS_BACKEND=tensorflow."
         )
     tf.get_logger().setLevel("ERROR")
+
+
+def _keep_freed_memory() -> None:
+    """What a step frees beside tensors stays in the process: as with those, the next one wants it again.
+
+    Tensors are kept by TensorFlow itself, see `elasticdl/__init__.py`.
+    """
+    is_set = any(name.startswith("MALLOC_") for name in os.environ)
+    if sys.platform != "linux" or is_set or "GLIBC_TUNABLES" in os.environ:
+        return
+    library = ctypes.CDLL(None)
+    for parameter, size in KEPT.items() if hasattr(library, "mallopt") else ():
+        library.mallopt(parameter, size)
 
 
 def _is_loaded() -> bool:
