@@ -23,6 +23,7 @@ from elastic_job import Job, Steps, job, ray_train, write_images
 
 ELASTIC = "--distribution_strategy=AllreduceStrategy"
 KILLS = 3
+TURNS = 2
 SOAK_S, KILL_EVERY_S = 300.0, 20.0
 
 
@@ -115,9 +116,12 @@ def speed(root: Path, data: Path, *flags: str, epochs: int = 3) -> float:
 
 
 def scaling(root: Path, data: Path) -> None:
+    """By turns, since a virtual machine's speed changes from minute to minute; the best of each."""
     one_thread = "--worker_resource_request=cpu=1"
-    one = speed(root, data, ELASTIC, "--num_workers=1", one_thread)
-    two = speed(root, data, ELASTIC, "--num_workers=2", one_thread)
+    one = two = 0.0
+    for _ in range(TURNS):
+        one = max(one, speed(root, data, ELASTIC, "--num_workers=1", one_thread))
+        two = max(two, speed(root, data, ELASTIC, "--num_workers=2", one_thread))
     report.add("two workers of one thread: one of them", two, one, "examples/s", 1.7)
     # What the machine has for two: reading goes on beside the one thread, and has a processor of its own with one.
     with ThreadPoolExecutor(2) as both:
@@ -125,8 +129,10 @@ def scaling(root: Path, data: Path) -> None:
             both.map(lambda _: speed(root, data, ELASTIC, "--num_workers=1", one_thread), range(2))
         )
     report.add("two jobs of one worker side by side: one of them", apart, one, "examples/s")
-    alone = max(speed(root, data, ELASTIC, "--num_workers=1") for _ in range(2))
-    local = max(speed(root, data) for _ in range(2))
+    alone = local = 0.0
+    for _ in range(TURNS):
+        alone = max(alone, speed(root, data, ELASTIC, "--num_workers=1"))
+        local = max(local, speed(root, data))
     report.add("one worker on Ray: Local", alone, local, "examples/s", 0.95)
 
 
@@ -134,7 +140,7 @@ def main() -> None:
     wanted = sys.argv[1:] or ["scaling", "stalls", "soak"]
     with tempfile.TemporaryDirectory() as directory:
         root = Path(directory)
-        data = write_images(root / "images", 24_576)
+        data = write_images(root / "images", 12_288)
         for name in wanted:
             {"scaling": scaling, "stalls": stalls, "soak": soak}[name](root, data)
     report.finish()

@@ -2,13 +2,15 @@
 
 Both train on arrays in memory, in one process, by turns. What is compared is the fastest epoch of each after the
 first, which compiles: for ours the time between two epochs' ends in events.jsonl, with all that happens there
-(leases, accounting, events); for `fit` the time between two `on_epoch_end`.
+(leases, accounting, events); for `fit` the time between two `on_epoch_end`. Name models to measure only those:
+`python bench/train.py "MNIST conv net"`.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
+import sys
 import tempfile
 import time
 
@@ -103,7 +105,8 @@ def fastest(ends: list[float]) -> float:
 
 def main() -> None:
     rng = np.random.default_rng(0)
-    for name, (build, shape, classes, steps) in CASES.items():
+    for name in sys.argv[1:] or CASES:
+        build, shape, classes, steps = CASES[name]
         count = steps * BATCH
         data = (
             rng.random((count, *shape), dtype=np.float32),
