@@ -28,9 +28,10 @@ pytest.importorskip("ray")
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 PROGRAM = """
-import json, sys, tempfile
+import json, os, sys, tempfile
 from ray.cluster_utils import Cluster
 
+os.makedirs("/tmp/ray", exist_ok=True)  # a Cluster writes its address there, and takes it for granted
 spec = json.loads(sys.argv[1])
 (group,) = spec["workerGroupSpecs"]
 cpus = {name: int(part["rayStartParams"]["num-cpus"])

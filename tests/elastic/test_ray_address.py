@@ -58,9 +58,10 @@ def test_an_address_of_something_else_is_told_apart(monkeypatch: pytest.MonkeyPa
 def theirs() -> Iterator[str]:
     """The address of a cluster of two nodes that somebody else started."""
     program = """
-import sys, tempfile
+import os, sys, tempfile
 from ray.cluster_utils import Cluster
 
+os.makedirs("/tmp/ray", exist_ok=True)  # a Cluster writes its address there, and takes it for granted
 with tempfile.TemporaryDirectory(prefix="t-", dir="/tmp", ignore_cleanup_errors=True) as directory:
     node = {"num_cpus": 1, "include_dashboard": False, "temp_dir": directory}
     cluster = Cluster(initialize_head=True, head_node_args=node)
