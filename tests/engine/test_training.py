@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 from pathlib import Path
 from typing import Any
@@ -305,6 +306,17 @@ def test_output_with_an_earlier_run_is_refused(points: Any) -> None:
     assert Path("run/model/model.keras").read_bytes() == before
     train(points, output="run", seed=9, overwrite=True)
     assert Path("run/model/model.keras").read_bytes() != before
+
+
+def test_output_of_a_run_that_goes_on_is_refused_and_nothing_else_is_advised(points: Any) -> None:
+    train(points, output="run")
+    with Path("run/.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        for more in ({}, {"overwrite": True}, {"resume": True}):
+            with pytest.raises(OutputExists, match="Another run is writing to run right now") as e:
+                train(points, output="run", **more)
+            assert "--overwrite" not in str(e.value)
+    assert Path("run/model/model.keras").exists()
 
 
 def test_failed_run_that_saved_nothing_may_be_repeated(points: Any) -> None:

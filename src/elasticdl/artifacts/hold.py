@@ -18,7 +18,7 @@ from upath import UPath
 from elasticdl.errors import OutputExists
 from elasticdl.storage import is_local, storage_errors
 
-__all__ = ["Hold", "Holder", "holder_of"]
+__all__ = ["Hold", "Holder", "holder_of", "in_use"]
 
 BEAT_S = 10.0
 STALE_S = 60.0
@@ -104,7 +104,7 @@ class Hold:
         lock = Path(str(self._file)).open("a+")  # noqa: SIM115
         if not _locked(lock):
             lock.close()
-            raise self._held("")
+            raise in_use(self._directory, "")
         self._lock = lock
         with contextlib.suppress(OSError):  # a full disk; the lock itself needs no room
             os.ftruncate(lock.fileno(), 0)
@@ -114,16 +114,11 @@ class Hold:
         with storage_errors(self._file):
             self._file.fs.invalidate_cache()
             if self._file.exists() and (holder := _living(self._file.read_bytes())):
-                raise self._held(f" ({holder}). If it was killed, its hold ends after a minute")
+                detail = f" ({holder}). If it was killed, its hold ends after a minute"
+                raise in_use(self._directory, detail)
             self._beat()
         self._thread = threading.Thread(target=self._run, name="hold", daemon=True)
         self._thread.start()
-
-    def _held(self, detail: str) -> OutputExists:
-        return OutputExists(
-            f"Another run is writing to {self._directory} right now{detail}. Wait for it, or write to "
-            "another directory."
-        )
 
     def _beat(self) -> None:
         self._file.fs.pipe_file(self._file.path, json.dumps(self._me()).encode())
@@ -145,6 +140,13 @@ class Hold:
                     self._note_wish(self._wish)
             except Exception:
                 continue  # the network is away; the next beat may pass
+
+
+def in_use(directory: UPath, detail: str) -> OutputExists:
+    """What is said to who wants a directory that somebody holds."""
+    return OutputExists(
+        f"Another run is writing to {directory} right now{detail}. Wait for it, or write to another directory."
+    )
 
 
 def holder_of(directory: UPath) -> Holder | None:

@@ -24,7 +24,7 @@ from typing import Any
 
 from upath import UPath
 
-from elasticdl.artifacts.hold import Hold, Holder, holder_of
+from elasticdl.artifacts.hold import Hold, Holder, holder_of, in_use
 from elasticdl.errors import InvalidValue, NotFound, OutputExists
 from elasticdl.storage import children, is_local, place, remove, storage_errors, write_file
 
@@ -108,6 +108,8 @@ class RunDirectory:
                 f"The output {self.path} holds other files ({', '.join(foreign[:5])}). "
                 "Give a directory that is empty or does not exist."
             )
+        if self.job.name in names and (holder := self.holder):
+            raise in_use(self.path, f" ({holder})")
         if self.job.name in names and not overwrite and not self._is_worthless:
             raise OutputExists(
                 f"The output {self.path} holds an earlier run. Go on with it with --resume, replace it with "
