@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from elasticdl.cli.main import main
+from elasticdl.tracking.events import read_events
 from processes import start_elasticdl
 
 MODEL = """
@@ -76,14 +78,22 @@ def test_a_run_is_listed_followed_and_stopped(capsys: pytest.CaptureFixture[str]
     assert "line-1: interrupted" in capsys.readouterr().out
 
 
-def test_a_run_with_workers_is_stopped_too(capsys: pytest.CaptureFixture[str]) -> None:
+def test_workers_have_their_processors_and_are_stopped_too(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     pytest.importorskip("ray")
-    elastic = ["--distribution_strategy=AllreduceStrategy", "--num_workers=1", "--output=mine"]
+    elastic = ["--distribution_strategy=AllreduceStrategy", "--num_workers=2", "--output=mine"]
     with training(*elastic) as process:
+        told = read_events(Path("mine/events.jsonl"))
+        pids = [event["pid"] for event in told if event["event"] == "worker_joined"]
+        assert len(pids) == 2
+        if hasattr(os, "sched_getaffinity") and len(mine := os.sched_getaffinity(0)) % 2 == 0:
+            one, other = (os.sched_getaffinity(pid) for pid in pids)
+            assert one | other == mine and not one & other
         assert main(["jobs", "logs", "mine", "--worker=0", "--tail=1"]) == 0
         assert "worker-0 is process" in capsys.readouterr().out
         assert main(["jobs", "stop", "mine"]) == 0
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=150)
         assert process.returncode == 130, err
     assert "mine: interrupted" in capsys.readouterr().out
     assert list(Path("mine/checkpoints").glob("step-*"))

@@ -22,7 +22,7 @@ from elasticdl.runtime.elastic.silence import (
     starting_ray,
 )
 
-__all__ = ["Cluster", "ray_cluster"]
+__all__ = ["Cluster", "check_address", "ray_cluster"]
 
 ANSWER_S = 5.0
 """How long a host may take to accept a connection: Ray itself would try for minutes."""
@@ -88,6 +88,12 @@ def ray_cluster(
         _check_answer(address)
         with _attached(ray, address, runtime_env, log_level):
             yield Cluster(False, _address(ray, address))
+
+
+def check_address(address: str | None) -> None:
+    """Refuse what is no address of a Ray, whether somebody is there or not."""
+    if address is not None and address not in ("auto", "local"):
+        _parts(address)
 
 
 def import_ray() -> Any:

@@ -22,11 +22,12 @@ from elasticdl.job.parse import parse_resources
 from elasticdl.runtime.elastic.cluster import Cluster
 from elasticdl.runtime.elastic.failures import Failure, raised
 from elasticdl.runtime.elastic.losses import Losses
+from elasticdl.runtime.elastic.processors import Places, num_cpus, processors
 from elasticdl.runtime.elastic.scaling import ScaleWish
 from elasticdl.runtime.elastic.worker import Assignment, Worker
 from elasticdl.runtime.interrupt import Interrupt
 
-__all__ = ["Job", "assign", "controlled", "num_cpus"]
+__all__ = ["Job", "assign", "controlled"]
 
 LOOP_S = 0.5
 ECHO_S = 5.0
@@ -66,6 +67,11 @@ class Job:
         import ray
 
         self._assignment = assignment
+        self._places = Places(
+            processors() if cluster.is_own else [],
+            assignment.threads,
+            assignment.config.workers[1],
+        )
         given = {name: value for name, value in objects.items() if name not in OF_THE_DRIVER}
         # In a list Ray leaves it alone: a worker unpacks it when it has TensorFlow as it wants it.
         self._objects = [_put(given)]
@@ -146,6 +152,7 @@ class Job:
         index = int(name.rpartition("-")[2])
         if index not in self._workers:
             return
+        self._places.give_back(index)
         ray.kill(self._workers[index])
         if name in self._pids:
             with contextlib.suppress(ProcessLookupError):
@@ -157,7 +164,8 @@ class Job:
         index, self._next = self._next, self._next + 1
         ray.get(self._control.start.remote(index))
         worker = self._actor.remote(index)
-        run = worker.run.remote(self._control, self._assignment, self._objects)
+        assignment = replace(self._assignment, processors=self._places.take(index))
+        run = worker.run.remote(self._control, assignment, self._objects)
         self._workers[index], self._runs[run] = worker, index
 
     def _ended(self, ref: Any) -> Outcome | None:
@@ -166,6 +174,7 @@ class Job:
 
         index = self._runs.pop(ref)
         self._workers.pop(index)
+        self._places.give_back(index)
         try:
             outcome = ray.get(ref)
         except ray.exceptions.RayError as error:
@@ -268,10 +277,6 @@ def assign(
 
 def environment_of(cluster: Cluster) -> dict[str, Any]:
     return {"runtime_env": dict(cluster.runtime_env)} if cluster.runtime_env else {}
-
-
-def num_cpus() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _resources(config: JobConfig, cluster: Cluster) -> dict[str, Any]:

@@ -13,9 +13,10 @@ from elasticdl.artifacts.run_directory import RunDirectory
 from elasticdl.errors import InvalidValue
 from elasticdl.job.config import JobConfig
 from elasticdl.job.parse import parse_resources
-from elasticdl.runtime.elastic.cluster import Cluster, ray_cluster
-from elasticdl.runtime.elastic.job import Job, assign, controlled, num_cpus
+from elasticdl.runtime.elastic.cluster import Cluster, check_address, ray_cluster
+from elasticdl.runtime.elastic.job import Job, assign, controlled
 from elasticdl.runtime.elastic.losses import Losses
+from elasticdl.runtime.elastic.processors import num_cpus
 from elasticdl.runtime.elastic.scaling import ScaleWish
 from elasticdl.runtime.elastic.stalls import Stalls
 from elasticdl.runtime.elastic.zoo_files import zoo_environment, zoo_to_send
@@ -113,6 +114,7 @@ def check_flags(config: JobConfig) -> None:
             "--debug runs in this process, where a debugger is. Leave --distribution_strategy out."
         )
     parse_resources("worker_resource_request", config.worker_resource_request or "")
+    check_address(config.ray_address)
     most = MOST_PER_CPU * num_cpus()
     if config.ray_address is None and config.workers[1] > most:
         raise InvalidValue(

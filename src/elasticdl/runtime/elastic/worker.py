@@ -20,7 +20,7 @@ from elasticdl.runtime.elastic.membership import Member
 from elasticdl.runtime.prediction import Request
 from elasticdl.storage import is_local, place
 
-__all__ = ["Assignment", "Worker"]
+__all__ = ["Assignment", "Worker", "prepare_process"]
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,8 @@ class Assignment:
     """Whether predictions that go nowhere else are wanted in memory."""
     temporary: str = ""
     """A directory on the command's machine for temporary files, which goes with the job."""
+    processors: tuple[int, ...] = ()
+    """Those that this one worker has to itself; none when it shares all of them."""
 
 
 class Worker:
@@ -65,7 +67,7 @@ class Worker:
         name = f"worker-{self._index}"
         paths = {os.getcwd(): assignment.zoo} if assignment.zoo else {}
         try:
-            config = _prepare_process(name, assignment)
+            config = prepare_process(name, assignment)
             if config.command == "train":
                 return self._train(control, assignment, config, objects)
             told = partial(tell, name, paths=paths)
@@ -125,8 +127,10 @@ def _load_collective(index: int, assignment: Assignment) -> Any:
     return made[0]
 
 
-def _prepare_process(name: str, assignment: Assignment) -> JobConfig:
+def prepare_process(name: str, assignment: Assignment) -> JobConfig:
     """What the process says goes to its log; relative paths are those of the command."""
+    if assignment.processors:  # before TensorFlow starts its threads
+        os.sched_setaffinity(0, assignment.processors)
     is_here = os.path.isdir(assignment.directory)
     if is_here or (not assignment.is_temporary and is_local(place(assignment.directory))):
         _log_to(Path(assignment.directory, "logs"), name)
