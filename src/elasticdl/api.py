@@ -87,7 +87,7 @@ def run(config: JobConfig, objects: Mapping[str, Any] | None = None) -> Result:
         from elasticdl.runtime.kubernetes import submit
 
         return submit.run(config, given)
-    config = _as_begun(config)
+    config = as_begun(config)
     if config.command == "predict":
         # Who has a result at hand can take predictions from it; a command line cannot.
         return _predict(config, given, collect=objects is not None)
@@ -100,9 +100,10 @@ def run(config: JobConfig, objects: Mapping[str, Any] | None = None) -> Result:
     return {"train": local.train, "evaluate": local.evaluate}[config.command](config, given)
 
 
-def _as_begun(config: JobConfig) -> JobConfig:
+def as_begun(config: JobConfig) -> JobConfig:
     """What is resumed runs where it was begun, with workers or without, if nothing else is said."""
-    if not (config.resume and config.output) or "distribution_strategy" in config.given:
+    is_said = config.cluster is not None or "distribution_strategy" in config.given
+    if is_said or not (config.resume and config.output):
         return config
     from elasticdl.runtime import earlier
 
@@ -140,7 +141,7 @@ def _call(command: str, model: Any, data: Any, flags: dict[str, Any]) -> Result:
         if hasattr(value, "__fspath__"):
             names[key] = str(value)
     config = JobConfig.parse(command, names)
-    if idle := config.idle_cluster_options:
+    if idle := as_begun(config).idle_cluster_options:
         where = (
             "when run locally" if config.distribution_strategy == "Local" else "without a cluster"
         )

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import elasticdl
+from elasticdl.api import as_begun
 from elasticdl.errors import InvalidValue
 from elasticdl.job.config import JobConfig
 from elasticdl.job.parse import parse_resources
@@ -82,6 +86,30 @@ def test_only_what_was_given_is_said_to_be_idle() -> None:
     assert (
         train(num_workers=2, distribution_strategy="AllreduceStrategy").idle_cluster_options == []
     )
+
+
+@pytest.mark.parametrize(
+    ("began", "is_idle"), [("Local", True), ("AllreduceStrategy", False), (None, True)]
+)
+def test_what_is_idle_in_a_resumed_run_is_known_by_how_it_was_begun(
+    tmp_path: Path, began: str | None, is_idle: bool
+) -> None:
+    job = {"command": "train", **({"distribution_strategy": began} if began else {})}
+    (tmp_path / "job.json").write_text(json.dumps(job))
+    resumed = as_begun(train(resume=True, output=str(tmp_path), num_workers="2:3"))
+    assert resumed.idle_cluster_options == (["num_workers"] if is_idle else [])
+
+
+def test_an_address_of_no_form_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    with pytest.raises(InvalidValue, match="Invalid ray_address 'nonsense'"):
+        elasticdl.train(
+            model_def="net.model",
+            training_data="nowhere",
+            output=str(tmp_path / "run"),
+            distribution_strategy="AllreduceStrategy",
+            ray_address="nonsense",
+        )
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize(

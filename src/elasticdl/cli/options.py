@@ -230,6 +230,9 @@ def _shown_default(option: Option) -> str:
 
 
 def _say_what_is_idle(config: JobConfig) -> None:
+    from elasticdl.api import as_begun
+
+    config = as_begun(config)
     if idle := config.idle_cluster_options:
         names = ", ".join(f"--{name}" for name in idle)
         verb = "has" if len(idle) == 1 else "have"
