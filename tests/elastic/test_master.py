@@ -144,3 +144,26 @@ def test_nobody_waits_for_a_meeting_that_only_some_have_heard_of(make: Make) -> 
         assert met in ([None], [given])
 
     asyncio.run(run())
+
+
+def test_what_two_members_tell_of_an_epoch_is_kept_once(make: Make) -> None:
+    audit = {"time": 1.0, "event": "epoch_audit", "epoch": 4, "records": 9}
+    step = {"time": 1.0, "event": "step", "step": 12, "epoch": 4}
+
+    async def told(master: Master) -> list[tuple[str, float]]:
+        events = (await master.watch(0))["events"].values()
+        return [(e["event"], e["time"]) for e in events if e["event"] in ("epoch_audit", "step")]
+
+    async def run() -> None:
+        master = make()
+        await master.tell("worker-0", [{**audit, "seq": 1}, {**step, "seq": 2}])
+        await master.tell("worker-1", [{**audit, "time": 2.0, "seq": 1}])
+        assert await told(master) == [("epoch_audit", 1.0), ("step", 1.0)]
+        # One that comes back knows what it was told. Who goes on from a checkpoint may come to the same epoch again.
+        other = make()
+        await other.tell("worker-2", [{**audit, "time": 3.0, "seq": 1}])
+        began = {"time": 4.0, "event": "run_started", "seq": 1}
+        await other.tell("worker-3", [began, {**audit, "time": 5.0, "seq": 2}])
+        assert await told(other) == [("epoch_audit", 1.0), ("step", 1.0), ("epoch_audit", 5.0)]
+
+    asyncio.run(run())

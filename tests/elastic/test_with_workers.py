@@ -19,7 +19,7 @@ from elasticdl.runtime.elastic.cluster import ray_cluster
 from elasticdl.tracking.events import read_events
 
 pytest.importorskip("ray")
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 
 RECORDS = 1_000
 
@@ -92,6 +92,18 @@ def test_what_user_code_raises_stops_the_job_once(tmp_path: Path, data: Path) ->
     events = read_events(tmp_path / "run" / "events.jsonl")
     assert sum(event["event"] == "worker_joined" for event in events) == 2
     assert events[-1]["event"] == "run_ended" and events[-1]["status"] == "failed"
+
+
+def test_each_epoch_is_told_when_its_leader_is_lost_at_the_end_of_it(
+    tmp_path: Path, data: Path
+) -> None:
+    with_workers(
+        tmp_path / "run", data / "train", callbacks="leader_dies_at_an_epochs_end", num_epochs=3
+    )
+    events = read_events(tmp_path / "run" / "events.jsonl")
+    assert [e["worker"] for e in events if e["event"] == "worker_lost"] == ["worker-0"]
+    for kind in ("epoch_audit", "epoch"):
+        assert [e["epoch"] for e in events if e["event"] == kind] == [0, 1, 2]
 
 
 @pytest.fixture(scope="module")

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import signal
 import time
 
 import keras
@@ -82,6 +83,15 @@ def raises_at_step_20():
                 raise ZeroDivisionError("the callback is broken")
 
     return [Raises()]
+
+
+def leader_dies_at_an_epochs_end():
+    class Dies(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            if epoch == 1 and os.readlink("/proc/self/fd/1").endswith("worker-0.log"):
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    return [Dies()]
 
 
 def callbacks():

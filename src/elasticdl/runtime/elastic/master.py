@@ -18,7 +18,7 @@ from elasticdl.job.parse import workers_text
 from elasticdl.runtime.elastic.membership import Member, Membership, Orders, View
 from elasticdl.tracking.events import TRANSIENT
 
-__all__ = ["Master", "beat_s"]
+__all__ = ["MILESTONES", "Master", "beat_s"]
 
 TICK_S = 0.2
 MEETINGS_KEPT = 4
@@ -28,6 +28,8 @@ BEATS_A_SECOND = 400
 """More than so many calls of all workers together are a burden; with many, each waits longer."""
 A_LIFE = 10**9
 """More events than a master has in its life."""
+MILESTONES = ("epoch_audit", "evaluation", "epoch")
+"""What must be told of a training, and once: a leader that is lost may not have told it, or may have just before."""
 
 
 def beat_s(workers: int, timeout_s: float) -> float:
@@ -56,6 +58,8 @@ class Master:
         """The last one that was told of."""
         self._told: set[tuple[str, int]] = set()
         """Which events of whom are known: they may be sent twice."""
+        self._milestones: set[tuple[Any, ...]] = set()
+        """Those of the training since it was begun, or taken up from a checkpoint."""
         self._meetings: dict[tuple[int, int], dict[int, Any]] = {}
         self._changed = asyncio.Condition()
         self._complete: dict[tuple[int, int], list[Any]] = {}
@@ -70,7 +74,10 @@ class Master:
         self._forgotten = meetings.keys() - self._complete.keys()
         # Some were fetched that the journal does not have: what is new gets numbers above all that can be.
         self._last = (max(self._events, default=0) // A_LIFE + 1) * A_LIFE
-        self._told = {(e["of"], e["seq"]) for e in self._events.values() if "of" in e}
+        told = [event for event in self._events.values() if "of" in event]
+        self._told = {(event["of"], event["seq"]) for event in told}
+        for event in told:
+            self._is_new(event)
         if snapshot is not None:
             self._asked = tuple(snapshot["asked"])
             self._membership.restore(snapshot, time.monotonic())
@@ -218,8 +225,20 @@ class Master:
         for event in events:
             if (of, event["seq"]) not in self._told:
                 self._told.add((of, event["seq"]))
-                self._keep({**event, "of": of})
+                if self._is_new(event):
+                    self._keep({**event, "of": of})
         await self._change()
+
+    def _is_new(self, event: Mapping[str, Any]) -> bool:
+        """Note a milestone; False for one that another member told of already."""
+        if event["event"] == "run_started":
+            self._milestones.clear()
+        if event["event"] not in MILESTONES:
+            return True
+        key = (event["event"], event.get("epoch"), event.get("step"))
+        is_new = key not in self._milestones
+        self._milestones.add(key)
+        return is_new
 
     # --- what changes ---
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import time
 from collections.abc import Callable, Mapping
@@ -21,6 +22,7 @@ from elasticdl.engine.state import TrainingModel
 from elasticdl.engine.trainer import Evaluates, Plan, Trainer
 from elasticdl.job.config import JobConfig
 from elasticdl.runtime import assembly, earlier
+from elasticdl.runtime.elastic.master import MILESTONES
 from elasticdl.runtime.elastic.member import RayGroup
 from elasticdl.runtime.run import Run, job_name
 from elasticdl.runtime.training import TrainingParts, training_parts
@@ -28,7 +30,9 @@ from elasticdl.storage import place, remove
 
 __all__ = ["Member", "MemberParts", "Teller", "train"]
 
-PROGRESS_S = 0.5
+PROGRESS_S = 1.0
+KEPT = 64
+"""Milestones that a leader which is lost may have been about to tell, with very short epochs."""
 
 
 def train(
@@ -99,7 +103,11 @@ def _of_job(config: JobConfig, parts: TrainingParts, group: RayGroup) -> MemberP
 
 
 class Teller:
-    """Sends events to the master: those of the training from who leads, some from everybody."""
+    """Sends events to the master: those of the training from who leads, some from everybody.
+
+    Who follows keeps the milestones. When it comes to lead it tells them, since the one that led before may not have;
+    the master knows which it has.
+    """
 
     def __init__(self, group: RayGroup, master: Any) -> None:
         self._group = group
@@ -107,10 +115,14 @@ class Teller:
         self._seq = 0
         self._sent: Any = None
         self._shown = 0.0
+        self._kept: collections.deque[dict[str, Any]] = collections.deque(maxlen=KEPT)
 
     def emit(self, event: str, **fields: Any) -> None:
         if self._group.leads:
+            self._tell_kept()
             self.tell(event, **fields)
+        elif event in MILESTONES:
+            self._kept.append({"time": round(time.time(), 3), "event": event, **fields})
 
     def tell(self, event: str, **fields: Any) -> None:
         now = time.time()
@@ -119,13 +131,21 @@ class Teller:
                 return
             self._shown = now
             fields["workers"] = self._group.size
+        self._send({"time": round(now, 3), "event": event, **fields})
+
+    def _tell_kept(self) -> None:
+        while self._kept:
+            self._send(self._kept.popleft())
+
+    def _send(self, record: dict[str, Any]) -> None:
         self._seq += 1
-        record = {"time": round(now, 3), "event": event, **fields, "seq": self._seq}
-        self._sent = self._master.tell.remote(self._group.name, [record])
+        self._sent = self._master.tell.remote(self._group.name, [{**record, "seq": self._seq}])
 
     def flush(self) -> None:
         import ray
 
+        if self._group.leads:
+            self._tell_kept()
         if self._sent is not None:
             ray.get(self._sent)
 
