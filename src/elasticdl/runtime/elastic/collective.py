@@ -29,7 +29,7 @@ TESTED = ("2.21",)
 
 _NEVER_S = 0.0
 """Any other value makes TensorFlow start a thread for each collective, which sleeps until then: a leak of threads."""
-_INSTANCE = 1
+_RING, _PAIR = 1, 2
 """A group makes one sum after the other. A new number for each would cost a call of the leader, and memory."""
 _JOB = "worker"
 _UNAVAILABLE = 14
@@ -106,20 +106,32 @@ class Collective:
                 _context().abort_collective_ops(_UNAVAILABLE, why)
 
     def reduce(self, buffer: Any, keys: Any) -> Any:
-        """In a graph: the sum of the members' buffers. `keys`: the group's number, its size."""
+        """In a graph: the sum of the members' buffers. `keys`: the group's number, its size.
+
+        Two send each other all they have: a ring of two sends as much, in two rounds.
+        """
         import tensorflow as tf
 
-        return tf.raw_ops.CollectiveReduceV2(
-            input=buffer,
-            group_key=keys[0],
-            instance_key=_INSTANCE,
-            group_size=keys[1],
-            ordering_token=[],
-            merge_op="Add",
-            final_op="Id",
-            communication_hint="AUTO",
-            timeout_seconds=_NEVER_S,
-        )
+        common = {
+            "group_key": keys[0],
+            "group_size": keys[1],
+            "ordering_token": [],
+            "communication_hint": "AUTO",
+            "timeout_seconds": _NEVER_S,
+        }
+
+        def ring() -> Any:
+            return tf.raw_ops.CollectiveReduceV2(
+                input=buffer, instance_key=_RING, merge_op="Add", final_op="Id", **common
+            )
+
+        def pair() -> Any:
+            both = tf.raw_ops.CollectiveGatherV2(
+                input=buffer[tf.newaxis], instance_key=_PAIR, **common
+            )
+            return both[0] + both[1]
+
+        return tf.cond(keys[1] == 2, pair, ring)
 
     @contextlib.contextmanager
     def guarded(self) -> Iterator[None]:
