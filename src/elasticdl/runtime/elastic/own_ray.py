@@ -80,7 +80,13 @@ def _start(directory: Path, num_cpus: int, runtime_env: dict[str, Any], log_leve
         "RAY_USAGE_STATS_ENABLED": "0",
         # Ray's own processes would go before the training each time that they wake up.
         "RAY_worker_niceness": "0",
-        "RAY_enable_metrics_collection": "0",  # nobody would read them
+        # Nobody would read them.
+        "RAY_enable_metrics_collection": "0",
+        "RAY_task_events_report_interval_ms": "0",
+        "RAY_event_stats": "0",
+        # To nobody: the workers of one machine do not ask Ray for resources.
+        "RAY_raylet_report_resources_period_ms": "1000",
+        "RAY_raylet_check_gc_period_milliseconds": "1000",
         # Under `uv run` Ray would make a new environment for each worker; they are to share this one.
         "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
     }
