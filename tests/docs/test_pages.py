@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,7 +55,17 @@ def one_cluster(
         yield
 
 
-@pytest.mark.usefixtures("tensorflow")
+@pytest.fixture
+def own_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """What a page puts into sys.path, and imports from there, is not for other tests."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    yield
+    for name, module in [*sys.modules.items()]:
+        if str(getattr(module, "__file__", None)).startswith(f"{tmp_path}/"):
+            del sys.modules[name]
+
+
+@pytest.mark.usefixtures("tensorflow", "own_imports")
 @pytest.mark.parametrize("name", PAGES)
 def test_page_works_when_it_is_followed(
     name: str, tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch

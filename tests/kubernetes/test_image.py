@@ -25,7 +25,7 @@ from elasticdl.runtime.kubernetes.image import (
     default_base,
     dockerfile,
 )
-from elasticdl.runtime.kubernetes.own_wheel import own_wheel
+from elasticdl.runtime.kubernetes.own_wheel import own_distribution, own_wheel
 from elasticdl.runtime.kubernetes.pins import installed_extras, pins
 from elasticdl.runtime.kubernetes.push import registry_of
 
@@ -302,6 +302,21 @@ def test_the_wheel_has_the_same_bytes_and_no_caches() -> None:
     assert own_wheel() == wheel
     with zipfile.ZipFile(io.BytesIO(wheel.content)) as archive:
         assert not any("__pycache__" in name for name in archive.namelist())
+
+
+def test_the_wheel_of_a_checkout_that_comes_first_on_the_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = own_wheel()
+    about = tmp_path / "elasticdl.egg-info"  # what `pip install -e .` leaves beside the packages
+    about.mkdir()
+    with zipfile.ZipFile(io.BytesIO(whole.content)) as archive:
+        for name, file in {"METADATA": "PKG-INFO", "entry_points.txt": "entry_points.txt"}.items():
+            content = archive.read(f"elasticdl-{elasticdl.__version__}.dist-info/{name}")
+            (about / file).write_bytes(content)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert own_distribution().read_text("METADATA") is None
+    assert own_wheel() == whole
 
 
 def test_an_image_needs_ray_here(installed: Path) -> None:

@@ -55,13 +55,20 @@ def own_wheel() -> Wheel:
     installed = own_distribution()
     about = f"{NAME}-{installed.version}.dist-info"
     files = {name: content for package in PACKAGES for name, content in _package(package)}
-    files[f"{about}/METADATA"] = (installed.read_text("METADATA") or "").encode()
+    files[f"{about}/METADATA"] = _metadata(installed).encode()
     files[f"{about}/WHEEL"] = _WHEEL.encode()
     files[f"{about}/entry_points.txt"] = (installed.read_text("entry_points.txt") or "").encode()
     record = f"{about}/RECORD"
     lines = [f"{name},sha256={_sum(content)},{len(content)}" for name, content in files.items()]
     files[record] = "\n".join([*lines, f"{record},,", ""]).encode()
     return Wheel(own_wheel_name(), _zipped(files))
+
+
+def _metadata(installed: Distribution) -> str:
+    """A checkout that is on sys.path before the installed packages has it by setuptools' name."""
+    found = installed.read_text("METADATA") or installed.read_text("PKG-INFO")
+    assert found, installed
+    return found
 
 
 def _package(package: str) -> list[tuple[str, bytes]]:
