@@ -7,7 +7,7 @@ which starts its whole group anew. Speeds are examples a second between the ends
 
 from __future__ import annotations
 
-import itertools
+import contextlib
 import os
 import random
 import signal
@@ -15,15 +15,18 @@ import statistics
 import sys
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import psutil
 import report
 from elastic_job import Job, Steps, job, ray_train, write_images
 
 ELASTIC = "--distribution_strategy=AllreduceStrategy"
+PATIENT = "--worker_timeout=300"
+FOREVER = "--num_epochs=1000"
 KILLS = 3
-TURNS = 2
+TURN_S = 10.0
+EPOCHS = 10
 SOAK_S, KILL_EVERY_S = 300.0, 20.0
 
 
@@ -106,43 +109,97 @@ def examples_between(running: Job, began: float, ended: float) -> float:
     return records * (len(ends) - 1) / (ends[-1] - ends[0])
 
 
-def speed(root: Path, data: Path, *flags: str, epochs: int = 3) -> float:
-    """Examples a second of the fastest epoch after the first."""
-    with job(root, data, *flags, f"--num_epochs={epochs}") as running:
-        assert running.process.wait() == 0
-    ends = [event["time"] for event in running.events("epoch_audit")]
-    records = running.events("epoch_audit")[0]["examples"]
-    return records / min(b - a for a, b in itertools.pairwise(ends))
+class Turns:
+    """Jobs that run together, and stand still while others are measured."""
+
+    def __init__(self, jobs: list[Job]) -> None:
+        self._jobs = jobs
+        while not all(one.events("epoch_audit") for one in jobs):
+            assert all(one.process.poll() is None for one in jobs), "a job has ended"
+            time.sleep(0.5)
+        # Found once: to look for them takes time, in which those that were found run, or do not.
+        self._processes = [process for one in jobs for process in one.processes()]
+        self._ran: list[tuple[float, float]] = []
+        self.send(signal.SIGSTOP)
+
+    def send(self, number: signal.Signals) -> None:
+        for process in self._processes:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.send_signal(number)
+
+    def run(self) -> None:
+        began = time.time()
+        self.send(signal.SIGCONT)
+        time.sleep(TURN_S)
+        self.send(signal.SIGSTOP)
+        self._ran.append((began, time.time()))
+
+    def is_measured(self) -> bool:
+        return all(len(self._audits(one)) > EPOCHS for one in self._jobs)
+
+    def speed(self) -> float:
+        """Examples a second of the time in which they ran."""
+        return sum(self._speed(self._audits(one)) for one in self._jobs)
+
+    def _audits(self, one: Job) -> list[dict]:
+        """The ends of epochs since they are run by turns."""
+        since = self._ran[0][0] if self._ran else time.time()
+        return [event for event in one.events("epoch_audit") if event["time"] > since]
+
+    def _speed(self, audits: list[dict]) -> float:
+        first, last = audits[0]["time"], audits[-1]["time"]
+        ran = sum(max(0.0, min(b, last) - max(a, first)) for a, b in self._ran)
+        return audits[0]["examples"] * (len(audits) - 1) / ran
+
+
+def by_turns(root: Path, data: Path, *contenders: list[tuple[str, ...]]) -> list[float]:
+    """The speeds of some jobs, each of which has the machine for a few seconds, again and again.
+
+    A virtual machine's speed changes from minute to minute: so it is the same for all of them.
+    """
+    with contextlib.ExitStack() as stack:
+        turns = []
+        for flags in contenders:
+            jobs = [stack.enter_context(job(root, data, *each, FOREVER)) for each in flags]
+            turns.append(Turns(jobs))
+            # They are asked to stop afterwards, and have to hear it.
+            stack.callback(turns[-1].send, signal.SIGCONT)
+        while not all(each.is_measured() for each in turns):
+            for each in turns:
+                each.run()
+        return [each.speed() for each in turns]
 
 
 def scaling(root: Path, data: Path) -> None:
-    """By turns, since a virtual machine's speed changes from minute to minute; the best of each."""
-    one_thread = "--worker_resource_request=cpu=1"
-    one = two = 0.0
-    for _ in range(TURNS):
-        one = max(one, speed(root, data, ELASTIC, "--num_workers=1", one_thread))
-        two = max(two, speed(root, data, ELASTIC, "--num_workers=2", one_thread))
-    report.add("two workers of one thread: one of them", two, one, "examples/s", 1.7)
-    # What the machine has for two: reading goes on beside the one thread, and has a processor of its own with one.
-    with ThreadPoolExecutor(2) as both:
-        apart = sum(
-            both.map(lambda _: speed(root, data, ELASTIC, "--num_workers=1", one_thread), range(2))
+    one_thread = (ELASTIC, PATIENT, "--worker_resource_request=cpu=1")
+    for size in (64, 128):
+        flags = (*one_thread, f"--minibatch_size={size}")
+        alone = (*flags, "--num_workers=1")
+        two, apart, one = by_turns(
+            root, data, [(*flags, "--num_workers=2")], [alone, alone], [alone]
         )
-    report.add("two jobs of one worker side by side: one of them", apart, one, "examples/s")
-    alone = local = 0.0
-    for _ in range(TURNS):
-        alone = max(alone, speed(root, data, ELASTIC, "--num_workers=1"))
-        local = max(local, speed(root, data))
+        what = f"two workers of one thread, minibatches of {size}: one of them"
+        report.add(what, two, one, "examples/s", 1.7)
+        # What the machine has for two: reading goes on beside the one thread, and has a processor of its own with one.
+        what = f"two jobs of one worker side by side, minibatches of {size}: one of them"
+        report.add(what, apart, one, "examples/s")
+
+
+def overhead(root: Path, data: Path) -> None:
+    ray = (ELASTIC, PATIENT, "--minibatch_size=64", "--num_workers=1")
+    alone, local = by_turns(root, data, [ray], [("--minibatch_size=64",)])
     report.add("one worker on Ray: Local", alone, local, "examples/s", 0.95)
 
 
 def main() -> None:
-    wanted = sys.argv[1:] or ["scaling", "stalls", "soak"]
+    wanted = sys.argv[1:] or ["scaling", "overhead", "stalls", "soak"]
     with tempfile.TemporaryDirectory() as directory:
         root = Path(directory)
-        data = write_images(root / "images", 12_288)
+        data = write_images(root / "images", 6_144)
         for name in wanted:
-            {"scaling": scaling, "stalls": stalls, "soak": soak}[name](root, data)
+            {"scaling": scaling, "overhead": overhead, "stalls": stalls, "soak": soak}[name](
+                root, data
+            )
     report.finish()
 
 

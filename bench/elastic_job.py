@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import psutil
 
 from elasticdl.data.recordio import RecordWriter
 
@@ -78,7 +79,7 @@ class Job:
             [
                 *(sys.executable, "-m", "elasticdl", "train", f"--model_zoo={ZOO}"),
                 *("--model_def=conv.custom_model", f"--training_data={data}"),
-                *(f"--output={self.output}", "--minibatch_size=64", "--log_level=ERROR"),
+                *(f"--output={self.output}", "--log_level=ERROR"),
                 *flags,
             ],
             env=environment,
@@ -112,6 +113,10 @@ class Job:
                 return float(groups[-1]["time"])
             assert self.process.poll() is None, "the job has ended"
             time.sleep(0.1)
+
+    def processes(self) -> list[psutil.Process]:
+        command = psutil.Process(self.process.pid)
+        return [*command.children(recursive=True), command]
 
     def stop(self) -> None:
         self.process.send_signal(signal.SIGINT)
