@@ -17,6 +17,8 @@ from processes import read_at_import, start_nursery
 # Test modules import TensorFlow themselves: their subprocesses and they are to be as quiet as users'.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("ELASTICDL_DASHBOARD", "0")  # thousands of commands, which nobody looks at
+# Some virtual machines show AMX and end who uses it; only a test of bfloat16 would.
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
 if "PYTEST_XDIST_WORKER" in os.environ:  # no fewer processes than processors: each has one at most
     for pool in ("TF_NUM_INTRAOP", "OPENBLAS_NUM", "OMP_NUM"):
         os.environ.setdefault(f"{pool}_THREADS", "1")

@@ -14,7 +14,7 @@ from jobs import Job, write_records
 import processes
 
 pytest.importorskip("ray")
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 RECORDS, VALIDATION = 2_000, 400
 

@@ -25,7 +25,7 @@ from elasticdl.runtime.kubernetes.manifest import JobPlan, ray_job
 from elasticdl.runtime.kubernetes.request import ClusterRequest
 
 pytest.importorskip("ray")
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.slow
 
 PROGRAM = """
 import json, os, sys, tempfile

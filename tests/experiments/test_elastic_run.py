@@ -77,7 +77,6 @@ def assert_same(result: Result, expected: Result) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 @pytest.mark.usefixtures("one_ray")
 @pytest.mark.parametrize("variant", ["generators", "datasets"])
 def test_workers_give_the_numbers_of_one_process(root: Path, variant: str) -> None:
@@ -97,7 +96,6 @@ def test_workers_give_the_numbers_of_one_process(root: Path, variant: str) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 @pytest.mark.usefixtures("one_ray")
 def test_killed_replaced_stopped_and_gone_on_with_by_one_process(root: Path) -> None:
     write_run(root, "killed", epochs=100_000)
@@ -139,7 +137,6 @@ def wait_for(events: Path, kind: str, number: int, field: str) -> list[int]:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 @pytest.mark.usefixtures("one_ray")
 def test_what_a_generator_raises_in_a_worker_is_what_the_user_sees(root: Path) -> None:
     write_run(root, "stops", data_loader_class="dataset.Stops")

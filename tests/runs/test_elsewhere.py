@@ -63,7 +63,6 @@ def test_runs_data_and_reports_in_a_bucket(tmp_path: Path, bucket: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_workers_train_with_runs_and_data_in_a_bucket(tmp_path: Path, bucket: str) -> None:
     pytest.importorskip("ray")
     root = write_project(tmp_path / "p", remote=READS_ADDRESSES)

@@ -19,7 +19,6 @@ WITH model.hidden_units=[8], train.epoch=2, train.seed=3{more} LABEL salary INTO
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
 def test_workers_train_what_one_process_trains(company: Company) -> None:
     pytest.importorskip("ray")
     company.run(TRAIN.format(more="", name="alone"))
