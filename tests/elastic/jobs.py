@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import psutil
@@ -39,7 +39,7 @@ def write_records(path: Path, num_records: int, *, seed: int = 0, num_files: int
 
 
 class Job:
-    """`elasticdl train ...` in a process of its own."""
+    """`elasticdl train ...` in a process of its own, which is gone when the `with` is left."""
 
     def __init__(self, output: Path, *flags: str, env: dict[str, str] | None = None) -> None:
         self.output = output
@@ -60,10 +60,20 @@ class Job:
             stderr=subprocess.STDOUT,
         )
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+        self._log.close()
+
     @property
     def said(self) -> str:
-        self._log.flush()
-        return Path(self._log.name).read_text(encoding="utf-8")
+        """What the command printed, and the end of each worker's log."""
+        logs = [Path(self._log.name), *sorted(self.output.glob("logs/*"))]
+        ends = (path.read_text(encoding="utf-8", errors="replace")[-2_000:] for path in logs)
+        return "\n".join(f"--- {path.name}\n{end}" for path, end in zip(logs, ends, strict=True))
 
     def events(self, *kinds: str) -> list[dict[str, Any]]:
         path = self.output / "events.jsonl"
@@ -100,7 +110,7 @@ class Job:
         while not condition():
             assert self.process.poll() is None, f"ended before {what}:\n{self.said}"
             assert time.monotonic() < end, f"waited for {what} in vain:\n{self.said}"
-            time.sleep(0.02)
+            time.sleep(0.1)
 
     def wait_for_workers(self, number: int) -> None:
         def formed() -> bool:
@@ -122,7 +132,6 @@ class Job:
         """Wait for its end, which must be this one; nothing that it started is left."""
         started = self.descendants if self.process.poll() is None else []
         assert self.process.wait(PATIENCE_S) == code, self.said
-        self._log.close()
         _, alive = psutil.wait_procs(started, timeout=5)
         assert not alive, alive
 

@@ -41,11 +41,9 @@ def start(output: Path, data: Path, *flags: str) -> Job:
 
 
 def test_training_goes_on_whoever_is_lost(tmp_path: Path, data: Path) -> None:
-    job = start(
-        tmp_path / "run", data, "--num_workers=3", "--num_epochs=500", "--checkpoint_steps=20"
-    )
+    flags = ("--num_workers=3", "--num_epochs=500", "--checkpoint_steps=20")
     chance = random.Random()
-    try:
+    with start(tmp_path / "run", data, *flags) as job:
         job.wait_for_workers(3)
         for hurt in (
             one_worker,
@@ -66,8 +64,6 @@ def test_training_goes_on_whoever_is_lost(tmp_path: Path, data: Path) -> None:
         job.wait_for_steps(5)
         job.process.send_signal(signal.SIGINT)
         job.end(130)
-    finally:
-        job.process.kill()
     job.check_replicas()
     done = job.check_audits(RECORDS)
     assert len(lost) == 8 and lost.count("it does not answer") == 1
@@ -88,11 +84,8 @@ def scale(job: Job, number: int) -> None:
 
 
 def go_on_with_one_worker(output: Path, data: Path, step: int, epochs: int) -> None:
-    job = start(output, data, "--resume", "--num_workers=1", f"--num_epochs={epochs}")
-    try:
+    with start(output, data, "--resume", "--num_workers=1", f"--num_epochs={epochs}") as job:
         job.end()
-    finally:
-        job.process.kill()
     assert job.events("run_started")[-1]["step"] == step
     assert job.check_audits(RECORDS) == epochs
     assert job.events("run_ended")[-1]["status"] == "completed"

@@ -117,10 +117,10 @@ def test_a_node_that_is_taken_away_is_drained_another_one_comes_and_is_lost(tmp_
     spec = manifest(data, tmp_path / "run")["spec"]
     program, command, *flags = shlex.split(spec["entrypoint"])
     assert (program, command) == ("elasticdl", "train")
+    own = [flag for flag in flags if not flag.startswith(GIVEN)]
     with nodes_of(spec["rayClusterSpec"], tmp_path) as nodes:
         env = {**ENVIRONMENT, "RAY_ADDRESS": nodes.address}
-        job = Job(tmp_path / "run", *(f for f in flags if not f.startswith(GIVEN)), env=env)
-        try:
+        with Job(tmp_path / "run", *own, env=env) as job:
             job.wait_for_workers(2)
             joined = job.events("worker_joined")
             assert len({event["node"] for event in joined}) == 2, "one in each"
@@ -141,8 +141,6 @@ def test_a_node_that_is_taken_away_is_drained_another_one_comes_and_is_lost(tmp_
             job.wait_for_steps(10)
             job.process.send_signal(2)
             job.end(130)
-        finally:
-            job.process.kill()
     job.check_replicas()
     assert job.check_audits(2_000) > 0
     (left,) = job.events("worker_left")
