@@ -27,7 +27,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def start(output: Path, data: Path, *flags: str) -> Job:
+def start(output: Path, data: Path, *flags: str, env: dict[str, str] | None = None) -> Job:
     return Job(
         output,
         "--model_def=net.custom_model",
@@ -37,6 +37,7 @@ def start(output: Path, data: Path, *flags: str) -> Job:
         "--worker_timeout=3",
         "--seed=5",
         *flags,
+        env=env,
     )
 
 
@@ -73,6 +74,17 @@ def test_training_goes_on_whoever_is_lost(tmp_path: Path, data: Path) -> None:
     logs = sorted(path.name for path in (tmp_path / "run" / "logs").iterdir())
     assert {f"worker-{number}.log" for number in range(12)} <= set(logs)
     go_on_with_one_worker(tmp_path / "run", data, end["step"], done + 1)
+
+
+def test_a_worker_that_takes_all_memory_is_ended_and_called_so(tmp_path: Path, data: Path) -> None:
+    memory = psutil.virtual_memory()
+    full = (memory.total - memory.available + (3 << 30)) / memory.total
+    env = {"RAY_memory_usage_threshold": f"{full:.3f}", "RAY_memory_monitor_refresh_ms": "100"}
+    flags = ("--num_workers=2", "--num_epochs=500", "--callbacks=one_eats_memory")
+    with start(tmp_path / "run", data, *flags, "--worker_timeout=60", env=env) as job:
+        job.wait_until(lambda: job.events("worker_lost"), "a worker is lost")
+        assert job.events("worker_lost")[0]["reason"].startswith("out of memory: Ray ended it")
+        assert "was lost: out of memory" in job.said
 
 
 def scale(job: Job, number: int) -> None:

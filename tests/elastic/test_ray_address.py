@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
 
+import psutil
 import pytest
+from jobs import Job, write_records
 
 from elasticdl.errors import InvalidValue, RunError
 from elasticdl.runtime.elastic import cluster
@@ -54,9 +59,17 @@ def test_an_address_of_something_else_is_told_apart(monkeypatch: pytest.MonkeyPa
             pass
 
 
+@dataclass(frozen=True)
+class Theirs:
+    """A cluster of two nodes that somebody else started."""
+
+    address: str
+    client_port: int
+    """Of Ray's client server."""
+
+
 @pytest.fixture(scope="module")
-def theirs() -> Iterator[str]:
-    """The address of a cluster of two nodes that somebody else started."""
+def theirs() -> Iterator[Theirs]:
     program = """
 import os, sys, tempfile
 from ray.cluster_utils import Cluster
@@ -64,6 +77,7 @@ from ray.cluster_utils import Cluster
 os.makedirs("/tmp/ray", exist_ok=True)  # a Cluster writes its address there, and takes it for granted
 with tempfile.TemporaryDirectory(prefix="t-", dir="/tmp", ignore_cleanup_errors=True) as directory:
     node = {"num_cpus": 1, "include_dashboard": False, "temp_dir": directory}
+    node["ray_client_server_port"] = int(sys.argv[1])
     cluster = Cluster(initialize_head=True, head_node_args=node)
     cluster.add_node(num_cpus=1)
     print(cluster.address, flush=True)
@@ -71,33 +85,69 @@ with tempfile.TemporaryDirectory(prefix="t-", dir="/tmp", ignore_cleanup_errors=
     cluster.shutdown()
 """
     with tempfile.TemporaryDirectory() as home:
+        port = _free_port()
         env = {**os.environ, "RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}
         with subprocess.Popen(
-            [sys.executable, "-c", program],
+            [sys.executable, "-c", program, str(port)],
             **{"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL},
             text=True,
             env={**env, "HOME": home},
         ) as process:
             assert process.stdin is not None and process.stdout is not None
-            yield process.stdout.readline().strip()
+            yield Theirs(process.stdout.readline().strip(), port)
             process.stdin.write("\n")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("by_name", [False, True])
 def test_a_cluster_that_is_there_is_attached_to_and_left(
-    theirs: str, by_name: bool, monkeypatch: pytest.MonkeyPatch
+    theirs: Theirs, by_name: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
-    monkeypatch.setenv("RAY_ADDRESS", theirs)  # where `auto` leads
+    address = theirs.address
+    monkeypatch.setenv("RAY_ADDRESS", address)  # where `auto` leads
     env = {"env_vars": {"FROM_THE_JOB": "1"}}
-    with ray_cluster("auto" if by_name else theirs, num_cpus=9, runtime_env=env) as attached:
-        assert (attached.is_own, attached.address) == (False, theirs)
+    with ray_cluster("auto" if by_name else address, num_cpus=9, runtime_env=env) as attached:
+        assert (attached.is_own, attached.address) == (False, address)
         assert [cpus for _, cpus in attached.nodes()] == [1.0, 1.0]
         assert attached.is_single_machine
         assert ray.get(ray.remote(lambda: os.environ["FROM_THE_JOB"]).remote()) == "1"
     assert not ray.is_initialized()
-    socket.create_connection((theirs.split(":")[0], int(theirs.split(":")[1])), timeout=5).close()
+    host, _, port = address.partition(":")
+    socket.create_connection((host, int(port)), timeout=5).close()
+
+
+@pytest.mark.slow
+def test_a_job_by_rays_client_replaces_its_workers_and_is_stopped(
+    theirs: Theirs, tmp_path: Path
+) -> None:
+    flags = (
+        "--model_def=net.custom_model",
+        f"--training_data={write_records(tmp_path / 'train', 400)}",
+        "--minibatch_size=8",
+        "--num_epochs=1000",
+        "--num_workers=2",
+        f"--ray_address=ray://127.0.0.1:{theirs.client_port}",
+    )
+    with Job(tmp_path / "run", *flags, env={"RAY_AUTH_MODE": "disabled"}) as job:
+        job.wait_for_workers(2)
+        first = job.workers
+        job.kill([*first][:1])
+        job.wait_until(lambda: len(job.events("worker_joined")) == 3, "another worker")
+        job.wait_for_workers(2)
+        epochs = len(job.events("epoch_audit"))
+        job.wait_until(lambda: len(job.events("epoch_audit")) > epochs, "an epoch of both")
+        job.process.send_signal(signal.SIGINT)
+        job.end(130)
+    assert job.check_audits(400) > 0
+    assert [event["worker"] for event in job.events("worker_lost")] == [*first][:1]
+    assert not any(psutil.pid_exists(event["pid"]) for event in job.events("worker_joined"))
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
 
 
 @pytest.mark.parametrize(

@@ -94,5 +94,16 @@ def leader_dies_at_an_epochs_end():
     return [Dies()]
 
 
+def one_eats_memory():
+    class Eats(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            kept = []
+            while os.readlink("/proc/self/fd/1").endswith("worker-1.log"):
+                kept.append(np.ones(2**24))
+                time.sleep(0.05)
+
+    return [Eats()]
+
+
 def callbacks():
     return [Digests()] if os.environ.get("DIGESTS") else []

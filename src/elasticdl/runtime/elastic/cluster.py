@@ -22,7 +22,7 @@ from elasticdl.runtime.elastic.silence import (
     starting_ray,
 )
 
-__all__ = ["Cluster", "check_address", "ray_cluster"]
+__all__ = ["Cluster", "check_address", "ray_cluster", "way_to"]
 
 ANSWER_S = 5.0
 """How long a host may take to accept a connection: Ray itself would try for minutes."""
@@ -94,6 +94,11 @@ def check_address(address: str | None) -> None:
     """Refuse what is no address of a Ray, whether somebody is there or not."""
     if address is not None and address not in ("auto", "local"):
         _parts(address)
+
+
+def way_to(address: str | None) -> str:
+    """What is being done, for who waits for it."""
+    return "Starting Ray" if address is None else f"Attaching to {address}"
 
 
 def import_ray() -> Any:

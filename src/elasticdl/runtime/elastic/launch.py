@@ -13,7 +13,7 @@ from elasticdl.artifacts.run_directory import RunDirectory
 from elasticdl.errors import InvalidValue
 from elasticdl.job.config import JobConfig
 from elasticdl.job.parse import parse_resources
-from elasticdl.runtime.elastic.cluster import Cluster, check_address, ray_cluster
+from elasticdl.runtime.elastic.cluster import Cluster, check_address, ray_cluster, way_to
 from elasticdl.runtime.elastic.job import Job, assign, controlled
 from elasticdl.runtime.elastic.losses import Losses
 from elasticdl.runtime.elastic.processors import num_cpus
@@ -89,8 +89,7 @@ def on_ray(
       zoo, environment: the directory of the user's code, and Ray's environment with a copy of it.
     """
     remove(directory.master)
-    doing = "Starting Ray" if config.ray_address is None else f"Attaching to {config.ray_address}"
-    journal.emit("waiting", message=doing)
+    journal.emit("waiting", message=way_to(config.ray_address))
     with ray_cluster(
         config.ray_address,
         num_cpus=0,  # actors ask for none; Ray would start a process for each, for nothing

@@ -13,7 +13,7 @@ from typing import Any
 from elasticdl.errors import Stopped
 from elasticdl.job.config import JobConfig
 from elasticdl.runtime.brief import telling
-from elasticdl.runtime.elastic.cluster import ray_cluster
+from elasticdl.runtime.elastic.cluster import ray_cluster, way_to
 from elasticdl.runtime.elastic.dispatch import Dispatcher
 from elasticdl.runtime.elastic.job import Job, assign, controlled
 from elasticdl.runtime.elastic.launch import check_flags
@@ -106,7 +106,7 @@ class _Split:
         config = self.config
         if "max_bad_tasks" in config.given:
             self.emit("warning", message=_ONLY_TRAINING.format(config.command))
-        self.emit("waiting", message="Starting Ray")
+        self.emit("waiting", message=way_to(config.ray_address))
         with (
             _zoo(config) as (zoo, environment),
             tempfile.TemporaryDirectory(prefix="elasticdl-logs-") as logs,
