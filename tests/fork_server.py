@@ -18,6 +18,7 @@ import runpy
 import signal
 import socket
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -149,6 +150,7 @@ def become(request: Request) -> None:
     os.chdir(request.cwd)
     os.environ.clear()
     os.environ.update(request.env)
+    tempfile.tempdir = None  # looked for again, in this environment
     sys.stdin = open(0, encoding="utf-8")  # noqa: SIM115
     sys.stdout = open(1, "w", encoding="utf-8")  # noqa: SIM115
     sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1)  # noqa: SIM115

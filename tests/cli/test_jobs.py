@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -81,7 +82,10 @@ def test_a_signal_saves_ends_with_a_code_of_its_own_and_says_how_to_go_on(
     tmp_path: Path, number: signal.Signals, code: int
 ) -> None:
     flags = [f"--training_data={IRIS}", "--num_epochs=1000000", "--output=run"]
-    process = start_elasticdl("train", *IRIS_FLAGS, *flags, cwd=tmp_path)
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    env = {**os.environ, "TMPDIR": str(temporary)}
+    process = start_elasticdl("train", *IRIS_FLAGS, *flags, cwd=tmp_path, env=env)
     assert process.stderr is not None
     assert "epoch" in process.stderr.readline()
     process.send_signal(number)
@@ -89,6 +93,7 @@ def test_a_signal_saves_ends_with_a_code_of_its_own_and_says_how_to_go_on(
     assert process.returncode == code, err
     assert "--resume --output=run" in out
     assert "Traceback" not in err
+    assert not any(temporary.iterdir()), "TensorFlow's translation of dataset_fn is gone, too"
 
 
 STUCK = """

@@ -25,7 +25,14 @@ from elasticdl.artifacts.trained_model import (
 from elasticdl.errors import CorruptData, InvalidValue, NotFound
 from elasticdl.storage import is_local, place, storage_errors
 
-__all__ = ["StoredModel", "fetch_bare", "find_trained_model", "is_bare", "load_parameters"]
+__all__ = [
+    "StoredModel",
+    "fetch_bare",
+    "find_trained_model",
+    "is_bare",
+    "load_parameters",
+    "remove_downloads",
+]
 
 _MAX_HEADER = 100_000_000
 _AGAIN = "Copy the trained model again, or train it anew."
@@ -216,8 +223,18 @@ def fetch_bare(path: str) -> Path:
 
 def _temporary() -> Path:
     here = Path(tempfile.mkdtemp(prefix="elasticdl-model-"))
-    atexit.register(shutil.rmtree, here, ignore_errors=True)
+    _downloads.append(here)
     return here
+
+
+_downloads: list[Path] = []
+
+
+@atexit.register
+def remove_downloads() -> None:
+    """Who ends without Python's own end has to say so."""
+    while _downloads:
+        shutil.rmtree(_downloads.pop(), ignore_errors=True)
 
 
 def load_parameters(directory: Path) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import click
 
 from elasticdl import __version__
+from elasticdl.cli.frames import is_generated
 from elasticdl.cli.lazy import LazyGroup
 from elasticdl.cli.outcome import INTERRUPTED, PREEMPTED
 from elasticdl.cli.presentation import Presentation
@@ -127,7 +128,18 @@ def _leave(code: int) -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
+    _remove_temporary_files()
     os._exit(code)
+
+
+def _remove_temporary_files() -> None:
+    """Those that `atexit` would remove: models from afar, and AutoGraph's translations of functions."""
+    if stored := sys.modules.get("elasticdl.artifacts.stored_model"):
+        stored.remove_downloads()
+    for name, module in list(sys.modules.items()):
+        if is_generated(name):
+            with contextlib.suppress(OSError):
+                os.unlink(str(module.__file__))
 
 
 def _open_closed_streams() -> None:
