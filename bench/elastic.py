@@ -8,6 +8,7 @@ which starts its whole group anew. Speeds are examples a second between the ends
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import random
 import signal
@@ -17,16 +18,13 @@ import tempfile
 import time
 from pathlib import Path
 
-import psutil
 import report
 from elastic_job import Job, Steps, job, ray_train, write_images
 
 ELASTIC = "--distribution_strategy=AllreduceStrategy"
-PATIENT = "--worker_timeout=300"
 FOREVER = "--num_epochs=1000"
 KILLS = 3
-TURN_S = 10.0
-EPOCHS = 10
+TURNS, TURN_S = 3, 20.0
 SOAK_S, KILL_EVERY_S = 300.0, 20.0
 
 
@@ -109,69 +107,38 @@ def examples_between(running: Job, began: float, ended: float) -> float:
     return records * (len(ends) - 1) / (ends[-1] - ends[0])
 
 
-class Turns:
-    """Jobs that run together, and stand still while others are measured."""
-
-    def __init__(self, jobs: list[Job]) -> None:
-        self._jobs = jobs
-        while not all(one.events("epoch_audit") for one in jobs):
-            assert all(one.process.poll() is None for one in jobs), "a job has ended"
-            time.sleep(0.5)
-        # Found once: to look for them takes time, in which those that were found run, or do not.
-        self._processes = [process for one in jobs for process in one.processes()]
-        self._ran: list[tuple[float, float]] = []
-        self.send(signal.SIGSTOP)
-
-    def send(self, number: signal.Signals) -> None:
-        for process in self._processes:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.send_signal(number)
-
-    def run(self) -> None:
-        began = time.time()
-        self.send(signal.SIGCONT)
-        time.sleep(TURN_S)
-        self.send(signal.SIGSTOP)
-        self._ran.append((began, time.time()))
-
-    def is_measured(self) -> bool:
-        return all(len(self._audits(one)) > EPOCHS for one in self._jobs)
-
-    def speed(self) -> float:
-        """Examples a second of the time in which they ran."""
-        return sum(self._speed(self._audits(one)) for one in self._jobs)
-
-    def _audits(self, one: Job) -> list[dict]:
-        """The ends of epochs since they are run by turns."""
-        since = self._ran[0][0] if self._ran else time.time()
-        return [event for event in one.events("epoch_audit") if event["time"] > since]
-
-    def _speed(self, audits: list[dict]) -> float:
-        first, last = audits[0]["time"], audits[-1]["time"]
-        ran = sum(max(0.0, min(b, last) - max(a, first)) for a, b in self._ran)
-        return audits[0]["examples"] * (len(audits) - 1) / ran
-
-
 def by_turns(root: Path, data: Path, *contenders: list[tuple[str, ...]]) -> list[float]:
-    """The speeds of some jobs, each of which has the machine for a few seconds, again and again.
+    """Examples a second of jobs, some of them side by side, by the medians of their epochs.
 
-    A virtual machine's speed changes from minute to minute: so it is the same for all of them.
+    Each contender has the machine several times, by turns: a virtual machine's speed changes from minute to minute.
     """
-    with contextlib.ExitStack() as stack:
-        turns = []
-        for flags in contenders:
-            jobs = [stack.enter_context(job(root, data, *each, FOREVER)) for each in flags]
-            turns.append(Turns(jobs))
-            # They are asked to stop afterwards, and have to hear it.
-            stack.callback(turns[-1].send, signal.SIGCONT)
-        while not all(each.is_measured() for each in turns):
-            for each in turns:
-                each.run()
-        return [each.speed() for each in turns]
+    rates: list[list[list[float]]] = [[[] for _ in flags] for flags in contenders]
+    for _ in range(TURNS):
+        for flags, of_jobs in zip(contenders, rates, strict=True):
+            with contextlib.ExitStack() as stack:
+                jobs = [stack.enter_context(job(root, data, *each, FOREVER)) for each in flags]
+                began = wait_for_epochs(jobs)
+                time.sleep(TURN_S)
+                for one, found in zip(jobs, of_jobs, strict=True):
+                    found += epoch_rates(one, began)
+    return [sum(statistics.median(found) for found in of_jobs) for of_jobs in rates]
+
+
+def wait_for_epochs(jobs: list[Job]) -> float:
+    """Until each has ended one: the first takes longer than others. Returns when it is."""
+    while not all(one.events("epoch_audit") for one in jobs):
+        assert all(one.process.poll() is None for one in jobs), "a job has ended"
+        time.sleep(0.5)
+    return time.time()
+
+
+def epoch_rates(running: Job, began: float) -> list[float]:
+    audits = [e for e in running.events("epoch_audit") if e["time"] >= began]
+    return [b["examples"] / (b["time"] - a["time"]) for a, b in itertools.pairwise(audits)]
 
 
 def scaling(root: Path, data: Path) -> None:
-    one_thread = (ELASTIC, PATIENT, "--worker_resource_request=cpu=1")
+    one_thread = (ELASTIC, "--worker_resource_request=cpu=1")
     for size in (64, 128):
         flags = (*one_thread, f"--minibatch_size={size}")
         alone = (*flags, "--num_workers=1")
@@ -186,7 +153,7 @@ def scaling(root: Path, data: Path) -> None:
 
 
 def overhead(root: Path, data: Path) -> None:
-    ray = (ELASTIC, PATIENT, "--minibatch_size=64", "--num_workers=1")
+    ray = (ELASTIC, "--minibatch_size=64", "--num_workers=1")
     alone, local = by_turns(root, data, [ray], [("--minibatch_size=64",)])
     report.add("one worker on Ray: Local", alone, local, "examples/s", 0.95)
 

@@ -14,7 +14,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import psutil
 
 from elasticdl.data.recordio import RecordWriter
 
@@ -113,10 +112,6 @@ class Job:
                 return float(groups[-1]["time"])
             assert self.process.poll() is None, "the job has ended"
             time.sleep(0.1)
-
-    def processes(self) -> list[psutil.Process]:
-        command = psutil.Process(self.process.pid)
-        return [*command.children(recursive=True), command]
 
     def stop(self) -> None:
         self.process.send_signal(signal.SIGINT)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import processes
 from elasticdl.job.config import JobConfig
 from elasticdl.runtime.elastic.processors import Places, num_cpus, processors
 from elasticdl.runtime.elastic.worker import Assignment, prepare_process
@@ -82,3 +83,24 @@ def test_a_worker_stays_on_its_processors_with_all_threads_that_it_starts(tmp_pa
     thread.start()
     thread.join()
     assert allowed == [{mine}]
+
+
+@pytest.mark.parametrize(("own", "spins"), [((), True), ((0,), False), ((0, 1), True)])
+def test_threads_of_one_processor_sleep_when_they_have_nothing_to_do(
+    own: tuple[int, ...], spins: bool
+) -> None:
+    said = processes.run_python(
+        "-c",
+        f"""
+from elasticdl.quiet import load_tensorflow
+from elasticdl.runtime.elastic.worker import divide_threads
+
+load_tensorflow(lambda: divide_threads({max(1, len(own))}, {own}))
+import tensorflow as tf
+from tensorflow.python.eager import context
+
+print(tf.config.threading.get_intra_op_parallelism_threads())
+print(context.context().config.experimental.disable_thread_spinning)
+""",
+    )
+    assert said.stdout.split() == [str(max(1, len(own))), str(not spins)], said.stderr

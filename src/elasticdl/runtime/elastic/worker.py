@@ -20,7 +20,7 @@ from elasticdl.runtime.elastic.membership import Member
 from elasticdl.runtime.prediction import Request
 from elasticdl.storage import is_local, place
 
-__all__ = ["Assignment", "Worker", "prepare_process"]
+__all__ = ["Assignment", "Worker", "divide_threads", "prepare_process"]
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Worker:
         from elasticdl.quiet import load_tensorflow
         from elasticdl.runtime.elastic.sharing import share
 
-        load_tensorflow(lambda: _divide_threads(assignment.threads))
+        load_tensorflow(lambda: divide_threads(assignment.threads, assignment.processors))
         return share(self._index, dispatcher, assignment, _fetched(objects), told)
 
 
@@ -120,7 +120,7 @@ def _load_collective(index: int, assignment: Assignment) -> Any:
     made = []
 
     def configure() -> None:
-        _divide_threads(assignment.threads)
+        divide_threads(assignment.threads, assignment.processors)
         made.append(Collective(index, assignment.host or _node_address()))
 
     load_tensorflow(configure)
@@ -154,10 +154,19 @@ def _log_to(logs: Path, name: str) -> None:
     os.close(file)
 
 
-def _divide_threads(threads: int) -> None:
-    """The processors of a machine are shared by its workers."""
-    import tensorflow as tf
+def divide_threads(threads: int, processors: tuple[int, ...]) -> None:
+    """The processors of a machine are shared by its workers. Before anything else of TensorFlow.
 
+    A thread of TensorFlow's that has nothing to do looks for work for a while before it sleeps. In a worker with one
+    processor it would take that from the threads that read, and that talk to the other workers.
+    """
+    import tensorflow as tf
+    from tensorflow.python.eager import context
+
+    if len(processors) == 1:
+        settings = tf.compat.v1.ConfigProto()
+        settings.experimental.disable_thread_spinning = True
+        context.context()._config = settings  # there is no public way in TensorFlow 2
     tf.config.threading.set_intra_op_parallelism_threads(threads)
     tf.config.threading.set_inter_op_parallelism_threads(threads)
 
