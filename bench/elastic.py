@@ -16,8 +16,10 @@ import statistics
 import sys
 import tempfile
 import time
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import report
 from elastic_job import Job, Steps, job, ray_train, write_images
 
@@ -25,6 +27,7 @@ ELASTIC = "--distribution_strategy=AllreduceStrategy"
 FOREVER = "--num_epochs=1000"
 KILLS = 3
 TURNS, TURN_S = 3, 20.0
+ADD_S = 4.0
 SOAK_S, KILL_EVERY_S = 300.0, 20.0
 
 
@@ -137,6 +140,22 @@ def epoch_rates(running: Job, began: float) -> list[float]:
     return [b["examples"] / (b["time"] - a["time"]) for a, b in itertools.pairwise(audits)]
 
 
+def additions(processes: int) -> float:
+    """How many arrays that fit into no cache some processes add in a second, together."""
+    with ProcessPoolExecutor(processes) as pool:
+        return sum(pool.map(add, [time.time() + 1.0] * processes)) / ADD_S
+
+
+def add(begin: float) -> int:
+    numbers = np.ones(6_000_000, np.float32)
+    time.sleep(max(0.0, begin - time.time()))
+    count = 0
+    while time.time() < begin + ADD_S:
+        numbers += 1.0
+        count += 1
+    return count
+
+
 def scaling(root: Path, data: Path) -> None:
     one_thread = (ELASTIC, "--worker_resource_request=cpu=1")
     for size in (64, 128):
@@ -150,6 +169,8 @@ def scaling(root: Path, data: Path) -> None:
         # What the machine has for two: reading goes on beside the one thread, and has a processor of its own with one.
         what = f"two jobs of one worker side by side, minibatches of {size}: one of them"
         report.add(what, apart, one, "examples/s")
+    # The convolutions wait for memory, and other guests of the machine use it, too.
+    report.add("two processes that add arrays: one", additions(2), additions(1), "arrays/s")
 
 
 def overhead(root: Path, data: Path) -> None:
