@@ -124,8 +124,9 @@ class SharedStep:
 
         training = self._training
         batch = split_minibatch(minibatch.get_value())
+        rows = num_examples(batch.features)
         if self._shared:
-            batch = _slice(batch, keys[2], keys[1])
+            batch, rows = _slice(batch, rows, keys[2], keys[1])
         before = [tf.identity(v.value) for v in (*self._moving, *self._counts, *self._seeds)]
         for state in self._seeds:
             state.assign(_folded(tf.identity(state.value), keys[2], keys[3]))
@@ -146,8 +147,8 @@ class SharedStep:
             for v, b in zip((*self._moving, *self._counts, *self._seeds), before, strict=True)
         ]
         self._variables = [v for v, g in zip(variables, gradients, strict=True) if g is not None]
-        examples = tf.cast(num_examples(batch.features), self._dtype)
-        # A slice may be empty: a mean over nothing is not a number, and must not be one in the sum.
+        examples = tf.cast(rows, self._dtype)
+        # Who has no examples of its own adds nothing, not even what is not a number.
         weighed = [
             tf.math.multiply_no_nan(tf.cast(tf.convert_to_tensor(t), self._dtype), examples)
             for t in (*(g for g in gradients if g is not None), *moved)
@@ -223,12 +224,17 @@ def _read(tail: np.ndarray[Any, Any]) -> Sum:
     )
 
 
-def _slice(batch: Minibatch, rank: Any, size: Any) -> Minibatch:
-    """The rows of a minibatch that are a member's own."""
+def _slice(batch: Minibatch, rows: Any, rank: Any, size: Any) -> tuple[Minibatch, Any]:
+    """The rows of a minibatch that are a member's own, and how many.
+
+    With fewer rows than members some have none. They compute on a row of another's, which weighs nothing: there are
+    ops that refuse to take no rows, a convolution's gradient for one.
+    """
     import tensorflow as tf
 
-    rows = num_examples(batch.features)
     start, end = rows * rank // size, rows * (rank + 1) // size
+    own = end - start
+    end = tf.maximum(end, start + 1)
 
     def cut(tensor: Any) -> Any:
         if isinstance(tensor, tf.SparseTensor):
@@ -242,7 +248,8 @@ def _slice(batch: Minibatch, rank: Any, size: Any) -> Minibatch:
     def cut_all(tensors: Any) -> Any:
         return None if tensors is None else tf.nest.map_structure(cut, tensors)
 
-    return Minibatch((cut_all(batch.features), cut_all(batch.labels), cut_all(batch.weights)))
+    parts = (cut_all(batch.features), cut_all(batch.labels), cut_all(batch.weights))
+    return Minibatch(parts), own
 
 
 def _folded(state: Any, rank: Any, version: Any) -> Any:
