@@ -169,7 +169,7 @@ def scaling(root: Path, data: Path) -> None:
         # What the machine has for two: reading goes on beside the one thread, and has a processor of its own with one.
         what = f"two jobs of one worker side by side, minibatches of {size}: one of them"
         report.add(what, apart, one, "examples/s")
-    # The convolutions wait for memory, and other guests of the machine use it, too.
+    # Memory may be what two lack: other guests of the machine use it, too.
     report.add("two processes that add arrays: one", additions(2), additions(1), "arrays/s")
 
 
