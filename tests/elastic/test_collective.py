@@ -7,7 +7,9 @@ import json
 import os
 import queue
 import signal
+import socket
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -121,6 +123,19 @@ def test_members_sum_and_form_again_with_others(start: Start) -> None:
     assert c.hear() == {"sum": 100.0, "traced": 1}, "one graph for all memberships"
     c.tell("fail")
     assert c.hear() == {"kept": True}, "what the user's graph raises is not the group's"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such filter")
+def test_other_machines_do_not_reach_members_on_this_one(start: Start) -> None:
+    a, b = start(2)
+    for number in (1, 2):  # TensorFlow keeps its server when members change
+        form(number, [a, b])
+        assert sums(number, [a, b]) == {11.0}
+        port = int(a.address.rpartition(":")[2])
+        socket.create_connection(("127.0.0.1", port), timeout=SOON_S).close()
+        # TensorFlow listens for IPv6 as well, and what comes by it is not from 127.0.0.0/8.
+        with pytest.raises(TimeoutError):
+            socket.create_connection(("::1", port), timeout=1.5)
 
 
 def test_a_peer_that_is_killed_is_noticed_and_the_others_go_on(start: Start) -> None:
