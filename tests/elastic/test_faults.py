@@ -9,14 +9,17 @@ from pathlib import Path
 
 import psutil
 import pytest
-from jobs import Job, write_records
+from jobs import ZOO, Job, write_records
 
 import processes
+from elasticdl.tracking.events import read_events
 
 pytest.importorskip("ray")
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
-RECORDS, VALIDATION = 2_000, 400
+RECORDS, VALIDATION, MINIBATCH = 2_000, 400, 16
+RANGE = 0.2
+"""Of the last validation loss around that of a run without faults: 6 % was the most that was seen."""
 
 
 @pytest.fixture(scope="module")
@@ -30,14 +33,20 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def start(output: Path, data: Path, *flags: str, env: dict[str, str] | None = None) -> Job:
     return Job(
         output,
+        *common_flags(data),
+        f"--minibatch_size={MINIBATCH}",
+        "--worker_timeout=3",
+        *flags,
+        env=env,
+    )
+
+
+def common_flags(data: Path) -> tuple[str, ...]:
+    return (
         "--model_def=net.custom_model",
         f"--training_data={data / 'train'}",
         f"--validation_data={data / 'test'}",
-        "--minibatch_size=16",
-        "--worker_timeout=3",
         "--seed=5",
-        *flags,
-        env=env,
     )
 
 
@@ -73,7 +82,9 @@ def test_training_goes_on_whoever_is_lost(tmp_path: Path, data: Path) -> None:
     assert end["status"] == "interrupted"
     logs = sorted(path.name for path in (tmp_path / "run" / "logs").iterdir())
     assert {f"worker-{number}.log" for number in range(12)} <= set(logs)
-    go_on_with_one_worker(tmp_path / "run", data, end["step"], done + 1)
+    loss = go_on_with_one_worker(tmp_path / "run", data, end["step"], done + 1)
+    undisturbed = loss_of_one_process(tmp_path / "undisturbed", data, done + 1)
+    assert loss == pytest.approx(undisturbed, rel=RANGE)
 
 
 def test_a_worker_that_takes_all_memory_is_ended_and_called_so(tmp_path: Path, data: Path) -> None:
@@ -95,14 +106,32 @@ def scale(job: Job, number: int) -> None:
     job.wait_for_workers(number)
 
 
-def go_on_with_one_worker(output: Path, data: Path, step: int, epochs: int) -> None:
+def go_on_with_one_worker(output: Path, data: Path, step: int, epochs: int) -> float:
     with start(output, data, "--resume", "--num_workers=1", f"--num_epochs={epochs}") as job:
         job.end()
     assert job.events("run_started")[-1]["step"] == step
     assert job.check_audits(RECORDS) == epochs
     assert job.events("run_ended")[-1]["status"] == "completed"
     *_, evaluation = job.events("evaluation")
-    assert evaluation["examples"] == VALIDATION and evaluation["metrics"]["accuracy"] > 0.5
+    assert evaluation["examples"] == VALIDATION
+    return float(evaluation["metrics"]["loss"])
+
+
+def loss_of_one_process(output: Path, data: Path, epochs: int) -> float:
+    """The same training in steps as large as those of three workers, to which nothing happens."""
+    done = processes.run_python(
+        "-m",
+        "elasticdl",
+        "train",
+        *common_flags(data),
+        f"--output={output}",
+        f"--model_zoo={ZOO}",
+        f"--minibatch_size={3 * MINIBATCH}",
+        f"--num_epochs={epochs}",
+    )
+    assert done.returncode == 0, done.stderr
+    *_, evaluation = (event for event in read_events(output / "events.jsonl") if event["event"] == "evaluation")
+    return float(evaluation["metrics"]["loss"])
 
 
 def one_worker(job: Job) -> None:
