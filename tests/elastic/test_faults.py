@@ -130,7 +130,9 @@ def loss_of_one_process(output: Path, data: Path, epochs: int) -> float:
         f"--num_epochs={epochs}",
     )
     assert done.returncode == 0, done.stderr
-    *_, evaluation = (event for event in read_events(output / "events.jsonl") if event["event"] == "evaluation")
+    *_, evaluation = (
+        event for event in read_events(output / "events.jsonl") if event["event"] == "evaluation"
+    )
     return float(evaluation["metrics"]["loss"])
 
 

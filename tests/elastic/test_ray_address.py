@@ -16,6 +16,7 @@ import psutil
 import pytest
 from jobs import Job, write_records
 
+import processes
 from elasticdl.errors import InvalidValue, RunError
 from elasticdl.runtime.elastic import cluster
 from elasticdl.runtime.elastic.cluster import ray_cluster
@@ -110,11 +111,25 @@ def test_a_cluster_that_is_there_is_attached_to_and_left(
     with ray_cluster("auto" if by_name else address, num_cpus=9, runtime_env=env) as attached:
         assert (attached.is_own, attached.address) == (False, address)
         assert [cpus for _, cpus in attached.nodes()] == [1.0, 1.0]
-        assert attached.is_single_machine
+        assert attached.node in [name for name, _ in attached.nodes()]
         assert ray.get(ray.remote(lambda: os.environ["FROM_THE_JOB"]).remote()) == "1"
     assert not ray.is_initialized()
     host, _, port = address.partition(":")
     socket.create_connection((host, int(port)), timeout=5).close()
+
+
+@pytest.mark.slow
+def test_no_node_is_taken_for_this_machine_behind_rays_client(theirs: Theirs) -> None:
+    """Processes of a node that is another machine must not be looked for, and ended, here."""
+    program = """
+import sys
+from elasticdl.runtime.elastic.cluster import ray_cluster
+with ray_cluster(sys.argv[1], num_cpus=1) as attached:
+    print(len(attached.nodes()), attached.node)
+"""
+    words = ("-c", program, f"ray://127.0.0.1:{theirs.client_port}")
+    done = processes.run_python(*words, env={"RAY_AUTH_MODE": "disabled"})
+    assert done.stdout.splitlines()[-1:] == ["2 None"], done.stderr
 
 
 @pytest.mark.slow
@@ -137,11 +152,13 @@ def test_a_job_by_rays_client_replaces_its_workers_and_is_stopped(
         job.wait_for_workers(2)
         epochs = len(job.events("epoch_audit"))
         job.wait_until(lambda: len(job.events("epoch_audit")) > epochs, "an epoch of both")
+        alive = [psutil.Process(pid) for pid in job.workers.values()]
         job.process.send_signal(signal.SIGINT)
         job.end(130)
     assert job.check_audits(400) > 0
     assert [event["worker"] for event in job.events("worker_lost")] == [*first][:1]
-    assert not any(psutil.pid_exists(event["pid"]) for event in job.events("worker_joined"))
+    _, left = psutil.wait_procs(alive, timeout=30)  # their raylets end them, which are not ours
+    assert len(alive) == 2 and not left
 
 
 def _free_port() -> int:

@@ -50,9 +50,12 @@ class Cluster:
         return [(node["NodeID"], node["Resources"].get("CPU", 0.0)) for node in _alive()]
 
     @property
-    def is_single_machine(self) -> bool:
-        """Whether all nodes have one network address, so that their processes share a file system."""
-        return len({node["NodeManagerAddress"] for node in _alive()}) <= 1
+    def node(self) -> str | None:
+        """The node that this process is on. Behind `ray://` it may be on another machine than all of them."""
+        ray = import_ray()
+        if ray.util.client.ray.is_connected():
+            return None
+        return str(ray.get_runtime_context().get_node_id())
 
 
 @contextmanager

@@ -90,7 +90,7 @@ class Job:
         self._next = 0
         self._seen = 0
         self._members: list[int] = []
-        self._node = ray.get_runtime_context().get_node_id()
+        self._node = cluster.node
         self._pids: dict[str, int] = {}
         """Of the workers on this node."""
         self._echo: tuple[float, Failure] | None = None
