@@ -8,7 +8,6 @@ which starts its whole group anew. Speeds are examples a second between the ends
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
 import random
 import signal
@@ -26,7 +25,7 @@ from elastic_job import Job, Steps, job, ray_train, write_images
 ELASTIC = "--distribution_strategy=AllreduceStrategy"
 FOREVER = "--num_epochs=1000"
 KILLS = 3
-TURNS, TURN_S = 3, 20.0
+TURNS, EPOCHS_A_TURN = 5, 3
 ADD_S = 4.0
 SOAK_S, KILL_EVERY_S = 300.0, 20.0
 
@@ -110,34 +109,38 @@ def examples_between(running: Job, began: float, ended: float) -> float:
     return records * (len(ends) - 1) / (ends[-1] - ends[0])
 
 
-def by_turns(root: Path, data: Path, *contenders: list[tuple[str, ...]]) -> list[float]:
-    """Examples a second of jobs, some of them side by side, by the medians of their epochs.
+def by_turns(root: Path, data: Path, *contenders: list[tuple[str, ...]]) -> list[list[float]]:
+    """Examples a second of jobs, some of them side by side: a figure for each contender and turn.
 
-    Each contender has the machine several times, by turns: a virtual machine's speed changes from minute to minute.
+    A virtual machine's speed changes from minute to minute, so who is compared has the machine one after the other,
+    several times. Every other turn goes backwards: what changes slowly then helps nobody.
     """
-    rates: list[list[list[float]]] = [[[] for _ in flags] for flags in contenders]
-    for _ in range(TURNS):
-        for flags, of_jobs in zip(contenders, rates, strict=True):
+    rates: list[list[float]] = [[] for _ in contenders]
+    for turn in range(TURNS):
+        order = range(len(contenders))
+        for number in reversed(order) if turn % 2 else order:
             with contextlib.ExitStack() as stack:
+                flags = contenders[number]
                 jobs = [stack.enter_context(job(root, data, *each, FOREVER)) for each in flags]
-                began = wait_for_epochs(jobs)
-                time.sleep(TURN_S)
-                for one, found in zip(jobs, of_jobs, strict=True):
-                    found += epoch_rates(one, began)
-    return [sum(statistics.median(found) for found in of_jobs) for of_jobs in rates]
+                # The first epoch of a job takes longer than others.
+                began = max(ends_of_epochs(one, 0.0, 1)[0]["time"] for one in jobs)
+                rates[number].append(sum(epoch_rate(one, began) for one in jobs))
+    return rates
 
 
-def wait_for_epochs(jobs: list[Job]) -> float:
-    """Until each has ended one: the first takes longer than others. Returns when it is."""
-    while not all(one.events("epoch_audit") for one in jobs):
-        assert all(one.process.poll() is None for one in jobs), "a job has ended"
-        time.sleep(0.5)
-    return time.time()
+def ends_of_epochs(running: Job, after: float, count: int) -> list[dict]:
+    """Waits until there are so many since a moment."""
+    while True:
+        ends = [e for e in running.events("epoch_audit") if e["time"] >= after]
+        if len(ends) >= count:
+            return ends
+        assert running.process.poll() is None, "the job has ended"
+        time.sleep(0.2)
 
 
-def epoch_rates(running: Job, began: float) -> list[float]:
-    audits = [e for e in running.events("epoch_audit") if e["time"] >= began]
-    return [b["examples"] / (b["time"] - a["time"]) for a, b in itertools.pairwise(audits)]
+def epoch_rate(running: Job, after: float) -> float:
+    first, *others = ends_of_epochs(running, after, EPOCHS_A_TURN + 1)
+    return sum(e["examples"] for e in others) / (others[-1]["time"] - first["time"])
 
 
 def additions(processes: int) -> float:
@@ -161,14 +164,14 @@ def scaling(root: Path, data: Path) -> None:
     for size in (64, 128):
         flags = (*one_thread, f"--minibatch_size={size}")
         alone = (*flags, "--num_workers=1")
-        two, apart, one = by_turns(
-            root, data, [(*flags, "--num_workers=2")], [alone, alone], [alone]
+        apart, one, two = by_turns(
+            root, data, [alone, alone], [alone], [(*flags, "--num_workers=2")]
         )
         what = f"two workers of one thread, minibatches of {size}: one of them"
-        report.add(what, two, one, "examples/s", 1.7)
+        report.add_turns(what, two, one, "examples/s", 1.7)
         # What the machine has for two: reading goes on beside the one thread, and has a processor of its own with one.
         what = f"two jobs of one worker side by side, minibatches of {size}: one of them"
-        report.add(what, apart, one, "examples/s")
+        report.add_turns(what, apart, one, "examples/s")
     # Memory may be what two lack: other guests of the machine use it, too.
     report.add("two processes that add arrays: one", additions(2), additions(1), "arrays/s")
 
@@ -176,7 +179,7 @@ def scaling(root: Path, data: Path) -> None:
 def overhead(root: Path, data: Path) -> None:
     ray = (ELASTIC, "--minibatch_size=64", "--num_workers=1")
     alone, local = by_turns(root, data, [ray], [("--minibatch_size=64",)])
-    report.add("one worker on Ray: Local", alone, local, "examples/s", 0.95)
+    report.add_turns("one worker on Ray: Local", alone, local, "examples/s", 0.95)
 
 
 def main() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import statistics
+from collections.abc import Sequence
 
 _ROWS: list[dict] = []
 
@@ -28,6 +30,15 @@ def add(
             "more_is_better": more_is_better,
         }
     )
+
+
+def add_turns(
+    name: str, ours: Sequence[float], peer: Sequence[float], unit: str, goal: float | None = None
+) -> None:
+    """A row of what was measured by turns: the ratio is the median of the turns' own, and it is said how they scatter."""
+    add(name, statistics.median(ours), statistics.median(peer), unit, goal)
+    ratios = sorted(a / b for a, b in zip(ours, peer, strict=True))
+    _ROWS[-1] |= {"ratio": statistics.median(ratios), "spread": [ratios[0], ratios[-1]]}
 
 
 def finish() -> None:

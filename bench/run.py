@@ -52,6 +52,13 @@ def judge(row: dict) -> tuple[str, str]:
     return f"at most {row['goal']:.3g}", "met" if row["ratio"] <= row["goal"] else "MISSED"
 
 
+def ratio_text(row: dict) -> str:
+    if "spread" not in row:
+        return f"{row['ratio']:.2f}"
+    least, most = row["spread"]
+    return f"{row['ratio']:.2f} ({least:.2f} to {most:.2f})"
+
+
 def show(rows: list[dict]) -> None:
     from rich.console import Console
     from rich.table import Table
@@ -63,7 +70,7 @@ def show(rows: list[dict]) -> None:
             row["name"],
             f"{row['ours']:,.4g} {unit}",
             f"{row['peer']:,.4g} {unit}",
-            f"{row['ratio']:.2f}",
+            ratio_text(row),
             *judge(row),
         )
     Console(width=130).print(table)
