@@ -35,7 +35,7 @@ def add(
 def add_turns(
     name: str, ours: Sequence[float], peer: Sequence[float], unit: str, goal: float | None = None
 ) -> None:
-    """A row of what was measured by turns: the ratio is the median of the turns' own, and it is said how they scatter."""
+    """A row of what was measured by turns: the ratio is the median of the turns' own; with the least and the most."""
     add(name, statistics.median(ours), statistics.median(peer), unit, goal)
     ratios = sorted(a / b for a, b in zip(ours, peer, strict=True))
     _ROWS[-1] |= {"ratio": statistics.median(ratios), "spread": [ratios[0], ratios[-1]]}

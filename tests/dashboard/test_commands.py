@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -14,11 +15,12 @@ import sys
 import tempfile
 import threading
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
+import psutil
 import pytest
 from shown_runs import ended, train_events, write
 from upath import UPath
@@ -173,17 +175,37 @@ def test_top_says_when_nothing_runs(runs: Path, capsys: pytest.CaptureFixture[st
 
 @pytest.mark.parametrize("key", [b"q", b"\x03"])
 def test_top_on_a_terminal_shows_the_runs_until_a_key(live: Path, key: bytes) -> None:
+    with _top_on_a_terminal() as (pid, terminal):
+        os.write(terminal, key)
+        _read_until(terminal, b"\x1b[?1049l")  # the screen is as it was
+        assert psutil.Process(pid).wait(timeout=30) == 0
+
+
+def test_top_ends_when_its_terminal_is_gone(live: Path) -> None:
+    """Also where nobody is told of it, as under nohup."""
+    with _top_on_a_terminal(ignored=[signal.SIGHUP]) as (pid, terminal):
+        os.close(terminal)
+        assert psutil.Process(pid).wait(timeout=30) == 1
+
+
+@contextlib.contextmanager
+def _top_on_a_terminal(ignored: Sequence[signal.Signals] = ()) -> Iterator[tuple[int, int]]:
+    """Its process, and the other end of its terminal, on which it shows a run."""
     command = [sys.executable, "-m", "elasticdl", "top", "--interval=0.1"]
     pid, terminal = pty.fork()
     if not pid:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell's background ignores it
+        for number in ignored:
+            signal.signal(number, signal.SIG_IGN)
         os.execve(sys.executable, command, {**os.environ, "TERM": "xterm", "COLUMNS": "160"})
     try:
         _read_until(terminal, b"digits-3")
-        os.write(terminal, key)
-        _read_until(terminal, b"\x1b[?1049l")  # the screen is as it was
-        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        yield pid, terminal
     finally:
-        os.close(terminal)
+        with contextlib.suppress(psutil.NoSuchProcess):
+            psutil.Process(pid).kill()
+        with contextlib.suppress(OSError):
+            os.close(terminal)
 
 
 def _read_until(terminal: int, wanted: bytes) -> None:

@@ -29,6 +29,7 @@ from elasticdl.errors import ElasticDLError
 
 __all__ = ["show"]
 
+_NO_READER = (errno.EPIPE, errno.EIO)
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -37,7 +38,7 @@ def show(error: BaseException, presentation: Presentation) -> int:
     """Say on stderr what went wrong, and return the exit code."""
     if isinstance(error, click.Abort):
         return INTERRUPTED
-    if isinstance(error, BrokenPipeError) and _stdout_is_closed():
+    if isinstance(error, OSError) and error.errno in _NO_READER and _stdout_is_closed():
         return 1
     if isinstance(error, click.ClickException):
         _show_usage(error)
@@ -106,7 +107,7 @@ def _show_usage(error: click.ClickException) -> None:
 
 
 def _stdout_is_closed() -> bool:
-    """Whether the reader of our output has gone, as `head` does: then there is nothing to say."""
+    """Whether the reader of our output has gone, as `head` and terminals do: then there is nothing to say."""
     try:
         descriptor = sys.stdout.fileno()
     except (OSError, ValueError):  # not a file, or closed

@@ -27,6 +27,8 @@ HEADER = ["run", "command", "status", "progress", "step", "epoch", "loss", "best
 HEADER += ["workers", "examples/s", "left"]
 BAR = 10
 LONGEST_S = 3600
+GONE = "the terminal is gone"
+"""In the place of a key: nobody is there to press one."""
 
 
 @click.command()
@@ -79,7 +81,7 @@ def _keep_showing(runs: Runs, shows_all: bool, interval: float) -> None:
     with _keys() as wait, Live(_table([]), screen=True, auto_refresh=False) as live:
         while True:
             live.update(_table(_views(runs, shows_all)), refresh=True)
-            if wait(interval) in ("q", "Q", "\x03"):
+            if wait(interval) in ("q", "Q", "\x03", GONE):
                 return
 
 
@@ -140,10 +142,16 @@ def _keys() -> Iterator[Any]:
     tty.setcbreak(keyboard)
 
     def wait(seconds_: float) -> str:
-        ready, _, _ = select.select([keyboard], [], [], seconds_)
-        return os.read(keyboard, 1).decode(errors="replace") if ready else ""
+        if not select.select([keyboard], [], [], seconds_)[0]:
+            return ""
+        try:
+            typed = os.read(keyboard, 1)
+        except OSError:
+            typed = b""
+        return typed.decode(errors="replace") if typed else GONE
 
     try:
         yield wait
     finally:
-        termios.tcsetattr(keyboard, termios.TCSADRAIN, before)
+        with contextlib.suppress(termios.error):  # the terminal is gone
+            termios.tcsetattr(keyboard, termios.TCSADRAIN, before)
