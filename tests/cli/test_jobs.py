@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
 from elasticdl.cli.main import main
+from elasticdl.tracking.events import read_events
 from processes import start_elasticdl
 
 ROOT = Path(__file__).parents[2]
@@ -96,8 +99,34 @@ def test_a_signal_saves_ends_with_a_code_of_its_own_and_says_how_to_go_on(
     assert not any(temporary.iterdir()), "TensorFlow's translation of dataset_fn is gone, too"
 
 
+def test_a_training_outlives_its_terminal(tmp_path: Path) -> None:
+    """Who shields it from SIGHUP wants it to; what it would show is dropped."""
+    terminal, other_end = pty.openpty()
+    flags = [f"--training_data={IRIS}", "--num_epochs=1000000", "--output=run"]
+    streams = dict.fromkeys(("stdin", "stdout", "stderr"), other_end)
+    with start_elasticdl("train", *IRIS_FLAGS, *flags, cwd=tmp_path, **streams) as process:
+        os.close(other_end)
+        seen = b""
+        while b"loss" not in seen:
+            seen += os.read(terminal, 65536)
+        os.close(terminal)
+        events = tmp_path / "run" / "events.jsonl"
+        epochs, end = count_epochs(events), time.monotonic() + 60
+        while count_epochs(events) < epochs + 100 and process.poll() is None:
+            assert time.monotonic() < end
+            time.sleep(0.1)
+        process.terminate()
+        assert process.wait(60) == 143
+    assert read_events(events)[-1]["status"] == "preempted"
+
+
+def count_epochs(events: Path) -> int:
+    return sum(event["event"] == "epoch" for event in read_events(events))
+
+
 STUCK = """
 import threading
+import time
 from pathlib import Path
 
 import keras

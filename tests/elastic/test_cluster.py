@@ -52,7 +52,7 @@ def look() -> Callable[[], dict[str, Any]]:
 def test_a_ray_of_its_own_is_described(cluster: Cluster) -> None:
     assert cluster.is_own
     assert [cpus for _, cpus in cluster.nodes()] == [3.0]
-    assert cluster.is_single_machine
+    assert cluster.node in [name for name, _ in cluster.nodes()]
     assert cluster.runtime_env == {}
     if sys.platform == "linux":
         assert cluster.address.startswith("127.")

@@ -15,7 +15,6 @@ from __future__ import annotations
 import errno
 import os
 import re
-import select
 import sys
 import traceback
 
@@ -26,6 +25,7 @@ from elasticdl.cli.outcome import INTERRUPTED
 from elasticdl.cli.presentation import Presentation
 from elasticdl.cli.traces import framework_words, told_error, user_trace
 from elasticdl.errors import ElasticDLError
+from elasticdl.tracking.terminal import let_go
 
 __all__ = ["show"]
 
@@ -38,8 +38,8 @@ def show(error: BaseException, presentation: Presentation) -> int:
     """Say on stderr what went wrong, and return the exit code."""
     if isinstance(error, click.Abort):
         return INTERRUPTED
-    if isinstance(error, OSError) and error.errno in _NO_READER and _stdout_is_closed():
-        return 1
+    if isinstance(error, OSError) and error.errno in _NO_READER and let_go(sys.stdout):
+        return 1  # as `head` and terminals go away: there is nobody to say something to
     if isinstance(error, click.ClickException):
         _show_usage(error)
         return error.exit_code
@@ -104,21 +104,6 @@ def _show_usage(error: click.ClickException) -> None:
     _say(f"Error: {error.format_message()}")
     if isinstance(error, click.UsageError) and error.ctx is not None:
         _say(f"Try '{error.ctx.command_path} --help'.")
-
-
-def _stdout_is_closed() -> bool:
-    """Whether the reader of our output has gone, as `head` and terminals do: then there is nothing to say."""
-    try:
-        descriptor = sys.stdout.fileno()
-    except (OSError, ValueError):  # not a file, or closed
-        return False
-    poll = select.poll()
-    poll.register(descriptor, 0)
-    if not any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0)):
-        return False
-    # The interpreter flushes once more at its end, and would complain.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
-    return True
 
 
 def _say(text: str) -> None:

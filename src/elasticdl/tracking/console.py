@@ -8,8 +8,10 @@ from collections.abc import Mapping
 from typing import Any, TextIO
 
 from elasticdl.tracking import words
+from elasticdl.tracking.events import EventSink
 from elasticdl.tracking.group_changes import GroupChanges
 from elasticdl.tracking.live import LiveProgress
+from elasticdl.tracking.terminal import WhileSeen
 from elasticdl.tracking.throttle import Throttle
 
 __all__ = ["LiveProgress", "OnlyWarnings", "PlainProgress", "make_progress"]
@@ -17,13 +19,14 @@ __all__ = ["LiveProgress", "OnlyWarnings", "PlainProgress", "make_progress"]
 PLAIN_EVERY_S = 10.0
 
 
-def make_progress(log_level: str) -> list[LiveProgress | PlainProgress | OnlyWarnings]:
+def make_progress(log_level: str) -> list[EventSink]:
     """The display that suits the log level and the standard error stream."""
     if log_level == "ERROR":
         return []
     if log_level == "WARNING":
-        return [OnlyWarnings(sys.stderr)]
-    return [LiveProgress(sys.stderr) if sys.stderr.isatty() else PlainProgress(sys.stderr)]
+        return [WhileSeen(OnlyWarnings(sys.stderr))]
+    is_terminal = sys.stderr.isatty()
+    return [WhileSeen(LiveProgress(sys.stderr) if is_terminal else PlainProgress(sys.stderr))]
 
 
 class OnlyWarnings:
