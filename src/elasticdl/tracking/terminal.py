@@ -38,8 +38,7 @@ class WhileSeen:
 
 
 def _bear(error: OSError) -> None:
-    gone = [let_go(stream) for stream in (sys.stderr, sys.stdout)]
-    if error.errno != errno.EIO or not any(gone):
+    if error.errno != errno.EIO or not any([let_go(sys.stderr), let_go(sys.stdout)]):
         raise error
 
 
