@@ -1,7 +1,8 @@
 """`make bench`: speed and memory as ratios against a peer, measured in one run.
 
 Each benchmark is a file beside this one, run in a process of its own, that prints JSON: a list of
-{"name", "ours", "peer", "unit", "ratio", "goal"}. Name some to run only those: `python bench/run.py train`.
+{"name", "ours", "peer", "unit", "ratio", "goal"}, with "spread" where there were several turns.
+Name some to run only those: `python bench/run.py train`.
 """
 
 from __future__ import annotations

@@ -104,12 +104,13 @@ def test_a_training_outlives_its_terminal(tmp_path: Path) -> None:
     terminal, other_end = pty.openpty()
     flags = [f"--training_data={IRIS}", "--num_epochs=1000000", "--output=run"]
     streams = dict.fromkeys(("stdin", "stdout", "stderr"), other_end)
-    with start_elasticdl("train", *IRIS_FLAGS, *flags, cwd=tmp_path, **streams) as process:
-        os.close(other_end)
-        seen = b""
-        while b"loss" not in seen:
-            seen += os.read(terminal, 65536)
-        os.close(terminal)
+    process = start_elasticdl("train", *IRIS_FLAGS, *flags, cwd=tmp_path, **streams)
+    os.close(other_end)
+    try:
+        with open(terminal, "rb", buffering=0) as shown:
+            seen = b""
+            while b"loss" not in seen:
+                seen += shown.read(65536)
         events = tmp_path / "run" / "events.jsonl"
         epochs, end = count_epochs(events), time.monotonic() + 60
         while count_epochs(events) < epochs + 100 and process.poll() is None:
@@ -117,6 +118,9 @@ def test_a_training_outlives_its_terminal(tmp_path: Path) -> None:
             time.sleep(0.1)
         process.terminate()
         assert process.wait(60) == 143
+    finally:
+        process.kill()
+        process.wait(60)
     assert read_events(events)[-1]["status"] == "preempted"
 
 

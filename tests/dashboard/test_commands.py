@@ -175,21 +175,23 @@ def test_top_says_when_nothing_runs(runs: Path, capsys: pytest.CaptureFixture[st
 
 @pytest.mark.parametrize("key", [b"q", b"\x03"])
 def test_top_on_a_terminal_shows_the_runs_until_a_key(live: Path, key: bytes) -> None:
-    with _top_on_a_terminal() as (pid, terminal):
-        os.write(terminal, key)
-        _read_until(terminal, b"\x1b[?1049l")  # the screen is as it was
-        assert psutil.Process(pid).wait(timeout=30) == 0
+    with _top_on_a_terminal() as (top, terminal):
+        terminal.write(key)
+        _read_until(terminal.fileno(), b"\x1b[?1049l")  # the screen is as it was
+        assert top.wait(timeout=30) == 0
 
 
 def test_top_ends_when_its_terminal_is_gone(live: Path) -> None:
     """Also where nobody is told of it, as under nohup."""
-    with _top_on_a_terminal(ignored=[signal.SIGHUP]) as (pid, terminal):
-        os.close(terminal)
-        assert psutil.Process(pid).wait(timeout=30) == 1
+    with _top_on_a_terminal(ignored=[signal.SIGHUP]) as (top, terminal):
+        terminal.close()
+        assert top.wait(timeout=30) == 1
 
 
 @contextlib.contextmanager
-def _top_on_a_terminal(ignored: Sequence[signal.Signals] = ()) -> Iterator[tuple[int, int]]:
+def _top_on_a_terminal(
+    ignored: Sequence[signal.Signals] = (),
+) -> Iterator[tuple[psutil.Process, io.FileIO]]:
     """Its process, and the other end of its terminal, on which it shows a run."""
     command = [sys.executable, "-m", "elasticdl", "top", "--interval=0.1"]
     pid, terminal = pty.fork()
@@ -198,14 +200,15 @@ def _top_on_a_terminal(ignored: Sequence[signal.Signals] = ()) -> Iterator[tuple
         for number in ignored:
             signal.signal(number, signal.SIG_IGN)
         os.execve(sys.executable, command, {**os.environ, "TERM": "xterm", "COLUMNS": "160"})
-    try:
-        _read_until(terminal, b"digits-3")
-        yield pid, terminal
-    finally:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            psutil.Process(pid).kill()
-        with contextlib.suppress(OSError):
-            os.close(terminal)
+    top = psutil.Process(pid)
+    with io.FileIO(terminal, "r+") as shown:
+        try:
+            _read_until(terminal, b"digits-3")
+            yield top, shown
+        finally:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                top.kill()
+                top.wait(timeout=30)
 
 
 def _read_until(terminal: int, wanted: bytes) -> None:
