@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import random
+import time
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -19,7 +20,7 @@ from elasticdl.engine.callbacks import Callbacks
 from elasticdl.engine.evaluator import Evaluation
 from elasticdl.engine.lockstep import LockstepWork
 from elasticdl.engine.shared_evaluator import SharedEvaluator
-from elasticdl.engine.shared_step import Sum
+from elasticdl.engine.shared_step import APPLIED, Sum
 from elasticdl.engine.step import Outcome
 from elasticdl.engine.trainer import Plan, Trainer
 from elasticdl.errors import DataError
@@ -170,7 +171,19 @@ class Step:
         self._ledger = ledger
         self._shared = shared
 
-    def run(self, minibatch: Any, slot: int, version: int) -> Sum:
+        self.taken: list[Sum] = []
+        self.taken_at = 0.0
+
+    def run(self, minibatches: Sequence[Any], slot: int, version: int) -> None:
+        self.taken = []
+        for turn, minibatch in enumerate(minibatches or [None]):
+            is_last = turn + 1 >= len(minibatches)
+            ends = self._take_turn(minibatch, slot if is_last else APPLIED, is_last, version + turn)
+            self.taken_at = time.monotonic()
+            if ends:
+                break
+
+    def _take_turn(self, minibatch: Any, slot: int, is_last: bool, version: int) -> bool:
         group = self._group
         records = minibatch.get_value() if minibatch is not None else []
         if self._shared:
@@ -181,8 +194,11 @@ class Step:
             "slot": slot,
             "pause": group.wants_pause,
             "stop": group.wants_stop,
-            "same": (version, self._weights.values.tobytes(), _text(self._ledger)),
+            "ends": is_last,
+            "same": (version, self._weights.values.tobytes()),
         }
+        if not self.taken:  # the ledger is moved after the call
+            given["ledger"] = _text(self._ledger)
         with group.guarded():
             all_given = group.reduce(given, None)
         summed = [record for one in all_given for record in one["records"]]
@@ -196,7 +212,9 @@ class Step:
         )
         if said.counts(shared=self._shared):
             np.add.at(self._weights.values, summed, 1)
-        return said
+        self.taken.append(said)
+        is_plain = all(one == APPLIED for one in said.slots) and not (said.pause or said.stop)
+        return not is_plain or any(one["ends"] for one in all_given)
 
 
 class Alone:
@@ -221,9 +239,11 @@ def _text(ledger: Ledger) -> str:
 
 
 def check_alike(given: list[Any]) -> None:
-    """In every turn: the same version, weights and ledger everywhere."""
+    """In every turn: the same version and weights everywhere; the same ledger where all have just looked at it."""
     if given and isinstance(given[0], dict) and "same" in given[0]:
         assert all(one["same"] == given[0]["same"] for one in given), "replicas differ"
+        ledgers = [one.get("ledger") for one in given]
+        assert all(ledger == ledgers[0] for ledger in ledgers), "ledgers differ"
 
 
 class Life:

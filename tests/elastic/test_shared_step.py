@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ import tensorflow as tf
 from elasticdl.contract.spec import Spec
 from elasticdl.engine.group import GroupBroken
 from elasticdl.engine.randomness import keras_seed_state
-from elasticdl.engine.shared_step import APPLIED, EMPTY, FAILED, SharedStep, Sum, _read
+from elasticdl.engine.shared_step import APPLIED, EMPTY, FAILED, LAST, SharedStep, Sum, _read
 from elasticdl.engine.state import TrainingModel
 
 pytestmark = pytest.mark.usefixtures("tensorflow")
@@ -62,6 +63,21 @@ class Part:
         raise NotImplementedError
 
 
+class Echo(Part):
+    """A group of one, whose sum is what it gives; `say` may change what it is told in some turn, or raise."""
+
+    def __init__(self, say: Callable[[int, np.ndarray], None] | None = None) -> None:
+        super().__init__(0, 1)
+        self.say = say or (lambda turn, tail: None)
+        self.turns = 0
+
+    def _reduced(self, buffer: np.ndarray) -> np.ndarray:
+        summed = buffer.copy()
+        self.turns += 1
+        self.say(self.turns, summed[-7:])
+        return summed
+
+
 class Replica:
     def __init__(self, spec: Spec, element: Any, part: Part, *, shared: bool) -> None:
         self.group = part
@@ -72,14 +88,16 @@ class Replica:
     def contribute(self, element: Any, version: int = 1, slot: int = APPLIED) -> np.ndarray:
         """The buffer that it would add to the sum; which does not come."""
         with pytest.raises(GroupBroken):
-            self.step.run(_optional(element), slot, version)
+            self.step.run(_optionals(element), slot, version)
+        assert self.step.taken == []
         return self.group.kept
 
     def take(self, summed: np.ndarray, element: Any, version: int, slot: int = APPLIED) -> Sum:
         """The same with the sum that everybody gets."""
         self.group.sum = summed
-        said = self.step.run(_optional(element), slot, version)
+        self.step.run(_optionals(element), slot, version)
         self.group.sum = None
+        (said,) = self.step.taken
         return said
 
     @property
@@ -88,8 +106,8 @@ class Replica:
         return kept | {"keras seed": np.array(keras_seed_state().numpy())}
 
 
-def _optional(element: Any) -> Any:
-    return None if element is None else tf.experimental.Optional.from_value(element)
+def _optionals(*elements: Any) -> list[Any]:
+    return [tf.experimental.Optional.from_value(one) for one in elements if one is not None]
 
 
 def _spec_of(tensor: Any) -> Any:
@@ -286,7 +304,7 @@ def test_what_each_member_says_has_a_place_of_its_own() -> None:
     for rank in range(3):
         member.group.rank, member.group.wants_pause = rank, rank == 1
         buffers.append(member.contribute(element, slot=rank + 2))
-    said = _read(np.sum(buffers, 0)[-10:])
+    said = _read(np.sum(buffers, 0)[-11:])
     assert said.slots == (2, 3, 4)
     assert said.shares == (ROWS,) * 3
     assert said.pause and not said.stop
@@ -298,11 +316,11 @@ def test_a_member_without_a_minibatch_adds_nothing_of_the_right_length() -> None
     begin = member.state
     begin.pop("keras seed")
     nothing = idle.contribute(None, slot=EMPTY)
-    said = _read(nothing[-8:])
+    said = _read(nothing[-9:])
     buffer = member.contribute(element)
     assert nothing.shape == buffer.shape and nothing.dtype == buffer.dtype
     assert (said.examples, said.slots, said.shares) == (0, (0, 3), (0, 0))
-    assert np.count_nonzero(nothing) == 1, "its slot alone"
+    assert np.count_nonzero(nothing) == 2, "its slot, and that it has to look for more"
     take_step([member, idle], [element, None])
     assert_close(idle.state, member.state, 0.0)
     member.training.load(begin)
@@ -430,6 +448,99 @@ def test_a_step_without_examples_or_with_a_missing_part_changes_nothing(shared: 
     assert said.counts(shared=shared) is not shared
     changed = any(not np.array_equal(before[name], member.state[name]) for name in before)
     assert changed is not shared
+
+
+def raise_at(turn: int) -> Callable[[int, np.ndarray], None]:
+    def say(now: int, tail: np.ndarray) -> None:
+        if now == turn:
+            raise ValueError("broken")
+
+    return say
+
+
+def ask_for_pause(turn: int) -> Callable[[int, np.ndarray], None]:
+    def say(now: int, tail: np.ndarray) -> None:
+        tail[2] = now == turn
+
+    return say
+
+
+def others_are_at_their_end(turn: int) -> Callable[[int, np.ndarray], None]:
+    def say(now: int, tail: np.ndarray) -> None:
+        tail[4] += now == turn
+
+    return say
+
+
+def lose_the_loss(turn: int) -> Callable[[int, np.ndarray], None]:
+    def say(now: int, tail: np.ndarray) -> None:
+        tail[0] = np.nan if now == turn else tail[0]
+
+    return say
+
+
+class Calls:
+    """Calls with several minibatches, always from the same weights."""
+
+    def __init__(self, model: Any, count: int) -> None:
+        self.spec, element = model()
+        rows = np.arange(ROWS)
+        self.elements = [
+            tf.nest.map_structure(lambda t, n=n: tf.gather(t, rows[n:]), element)
+            for n in range(count)
+        ]
+        self._begin = TrainingModel(self.spec, element).save()
+
+    def make(self, group: Part) -> Replica:
+        replica = Replica(self.spec, self.elements[0], group, shared=False)
+        replica.training.load(self._begin)
+        keras_seed_state().assign([1, 2])
+        return replica
+
+    def one_by_one(self, count: int) -> tuple[Replica, list[Sum]]:
+        replica, said = self.make(Echo()), []
+        for version in range(count):
+            replica.step.run(_optionals(self.elements[version]), APPLIED, version)
+            said += replica.step.taken
+        return replica, said
+
+
+def test_several_steps_in_a_call_are_those_of_single_calls() -> None:
+    calls = Calls(everything, 5)
+    together = calls.make(Echo())
+    together.step.run(_optionals(*calls.elements), APPLIED, 0)
+    state = together.state
+    apart, said = calls.one_by_one(5)
+    assert together.step.taken == said
+    assert [one.examples for one in said] == [ROWS, ROWS - 1, ROWS - 2, ROWS - 3, ROWS - 4]
+    assert_close(state, apart.state, 0.0)
+
+
+@pytest.mark.parametrize("turn", [1, 3, 5])
+@pytest.mark.parametrize("say", [raise_at, ask_for_pause, others_are_at_their_end, lose_the_loss])
+def test_a_call_ends_where_somebody_has_something_else_to_do(say: Any, turn: int) -> None:
+    """With the steps before it, and that one if its sum came: no more and no less."""
+    calls = Calls(dense, 5)
+    replica = calls.make(Echo(say(turn)))
+    with pytest.raises(GroupBroken) if say is raise_at else contextlib.nullcontext():
+        replica.step.run(_optionals(*calls.elements), LAST, 0)
+    taken = turn - 1 if say is raise_at else turn
+    said = replica.step.taken
+    assert [one.examples for one in said] == [ROWS - n for n in range(taken)]
+    assert [one.slots for one in said] == [(APPLIED,)] * min(taken, 4) + [(LAST,)] * (taken == 5)
+    if taken:
+        assert 0 <= time.monotonic() - replica.step.taken_at < 60
+    assert_close(replica.state, calls.one_by_one(taken)[0].state, 0.0)
+
+
+def test_a_call_that_breaks_at_once_has_no_steps_of_the_one_before() -> None:
+    calls = Calls(dense, 3)
+    replica = calls.make(Echo(raise_at(4)))
+    replica.step.run(_optionals(*calls.elements), APPLIED, 0)
+    assert len(replica.step.taken) == 3
+    with pytest.raises(GroupBroken):
+        replica.step.run(_optionals(*calls.elements), APPLIED, 3)
+    assert replica.step.taken == []
 
 
 def test_warming_up_leaves_everything_as_it_was() -> None:

@@ -13,10 +13,11 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from elasticdl.data.ledger import Lease, Ledger
+from elasticdl.data.minibatches import prefetch_depth
 from elasticdl.data.pipeline import Leases
 from elasticdl.engine.explain import reading
 from elasticdl.engine.group import Change, Group, GroupBroken, State
@@ -43,15 +44,23 @@ class EchoedFailure(DataError):
 
 @dataclass
 class _Hand:
-    """The lease that is being worked on: the minibatch to come, and the one after it."""
+    """The lease that is being worked on, and what was read of it and is not applied yet."""
 
     lease: Lease
     iterator: Any = None
-    minibatch: Any = None
-    following: Any = None
-    has_more: bool = False
-    """Whether the minibatch that was seen last is one, and not the end."""
+    ahead: list[Any] = field(default_factory=list)
+    """Minibatches, and after them the end, if that was seen."""
+    is_whole: bool = False
+    """Whether what was read last is the end, and no minibatch."""
     failure: Exception | None = None
+
+    @property
+    def num_minibatches(self) -> int:
+        return len(self.ahead) - self.is_whole
+
+    def took(self, read: Any) -> None:
+        self.ahead.append(read)
+        self.is_whole = not bool(read.has_value())
 
 
 class LockstepWork:
@@ -95,6 +104,7 @@ class LockstepWork:
         self._tell = tell
         self._step = step or SharedStep(training, group, pipeline.element_spec, shared=shared)
         self._alone = TrainStep(training)
+        self._most_ahead = prefetch_depth(pipeline.element_spec)
         self._hand: _Hand | None = None
         self._names: tuple[str, ...] = ()
         self._shares: dict[str, int] = {}
@@ -139,22 +149,21 @@ class LockstepWork:
             return self._run_alone(max_steps)
         said: list[Sum] = []
         while len(said) < max_steps and not self.ledger.epoch_is_done:
-            try:
-                turn = self._take_turn()
-            except GroupBroken:
-                self._broken = True
-                break
-            said += [turn] if self._counts(turn) else []
-            if turn.stop or turn.pause or not turn.is_finite:
-                self.is_stopped |= turn.stop
-                self._pausing |= turn.pause
+            turns = self._take_turns(max_steps - len(said))
+            said += [turn for turn in turns if self._counts(turn)]
+            last = turns[-1] if turns else None
+            if last is not None:
+                self.is_stopped |= last.stop
+                self._pausing |= last.pause
+            if self._broken or last is None or last.stop or last.pause or not last.is_finite:
                 break
         return _outcome(said)
 
     @property
     def _is_alone(self) -> bool:
         """Whether one graph call may run many steps: nobody has to hear of each."""
-        waits = self._hand is not None and self._hand.following is not None
+        hand = self._hand
+        waits = hand is not None and (len(hand.ahead) > 1 or hand.is_whole)
         return self._group.size == 1 and not self._max_bad and not waits
 
     def _run_alone(self, max_steps: int) -> Outcome:
@@ -163,12 +172,13 @@ class LockstepWork:
         if hand.failure is not None:
             raise hand.failure
         with reading(self._pipeline, hand.lease):
-            outcome, hand.minibatch = self._alone.run(hand.iterator, hand.minibatch, max_steps)
+            outcome, following = self._alone.run(hand.iterator, hand.ahead[0], max_steps)
+        hand.ahead = [following]
         held = self._holds(self._names[0])
         assert held is not None
         self._turn += outcome.steps
         self._note_shares((outcome.examples,))
-        self._went_on()
+        self._went_on(time.monotonic())
         self.ledger.progress(held, held.skip + outcome.steps)
         if outcome.is_exhausted:
             self._close(LAST)
@@ -177,12 +187,20 @@ class LockstepWork:
         self.is_stopped |= self._group.wants_stop
         return outcome
 
-    def _take_turn(self) -> Sum:
-        slot = self._look()
-        minibatch = self._hand.minibatch if self._hand and slot in (APPLIED, LAST) else None
-        said = self._step.run(minibatch, slot, self._turn)
-        self._end_turn(said)
-        return said
+    def _take_turns(self, most: int) -> list[Sum]:
+        """Some turns in one call; of a new group one, since it is told how long it took to come to that."""
+        slot, count = self._look(1 if self._new is not None else most)
+        minibatches = self._hand.ahead[:count] if self._hand else []
+        try:
+            self._step.run(minibatches, slot, self._turn)
+        except GroupBroken:
+            self._broken = True
+        turns = self._step.taken
+        for said in turns:
+            self._end_turn(said)
+        if turns:
+            self._went_on(self._step.taken_at)
+        return turns
 
     def _counts(self, said: Sum) -> bool:
         return said.counts(shared=self._shared)
@@ -193,15 +211,12 @@ class LockstepWork:
         self._last = said
         if self._counts(said):
             self._note_shares(said.shares)
-        self._went_on()
         mine = said.slots[self._rank]
         if self._shared and FAILED in said.slots:
             mine = FAILED if self._hand else IDLE  # what one cannot read is left by all
         failed = self._hand.failure if self._hand else None
-        if mine == APPLIED and self._hand is not None and self._hand.failure is None:
-            self._hand.minibatch, self._hand.following = self._hand.following, None
-        elif mine == APPLIED and self._hand is not None:
-            self._hand.minibatch = None
+        if mine == APPLIED and self._hand is not None:
+            self._hand.ahead.pop(0)
         elif mine != IDLE:
             self._close(mine)
         self._move_ledger(said.slots, failed)
@@ -294,31 +309,29 @@ class LockstepWork:
             self.place = place_of(lease, self._pipeline)
             try:
                 with reading(self._pipeline, lease):
-                    hand.iterator, hand.minibatch = self._pipeline.begin(lease)
+                    hand.iterator, first = self._pipeline.begin(lease)
+                    hand.took(first)
             except Exception as error:
                 hand.failure = error
             self.prepare()
         return self._hand
 
-    def _look(self) -> int:
-        """What to say in this turn: needs the minibatch after this one."""
+    def _look(self, most: int) -> tuple[int, int]:
+        """With how many minibatches to take turns, and what to say with the last: needs the one after them."""
         hand = self._opened()
         if hand is None:
-            return IDLE
-        if hand.minibatch is None:
-            return FAILED
-        if not hand.has_more and not bool(hand.minibatch.has_value()):
-            return EMPTY
-        if hand.following is None and hand.failure is None:
+            return IDLE, 0
+        most = min(most, self._most_ahead)
+        while not hand.is_whole and hand.failure is None and len(hand.ahead) <= most:
             try:
                 with reading(self._pipeline, hand.lease):
-                    hand.following = hand.iterator.get_next()
+                    hand.took(hand.iterator.get_next())
             except Exception as error:
                 hand.failure = error
-        if hand.failure is not None:
-            return APPLIED
-        hand.has_more = bool(hand.following.has_value())
-        return APPLIED if hand.has_more else LAST
+        count = min(hand.num_minibatches, most)
+        if count == 0:
+            return (EMPTY if hand.is_whole else FAILED), 0
+        return (LAST if hand.is_whole and count == hand.num_minibatches else APPLIED), count
 
     def _close(self, slot: int) -> None:
         assert self._hand is not None
@@ -372,16 +385,16 @@ class LockstepWork:
             missed = change.state.last
             self.is_stopped |= missed.stop
             self._end_turn(missed)
+            self._went_on(time.monotonic())
         self._enter(change)
         assert self._new is not None
         self._new["redone"] = redone
         return missed if missed is not None and self._counts(missed) else None
 
-    def _went_on(self) -> None:
-        now = time.monotonic()
+    def _went_on(self, at: float) -> None:
         if self._new is not None and self._active_at is not None and self._tells:
-            self._tell("group_formed", **self._new, stall_s=round(now - self._active_at, 3))
-        self._active_at, self._new = now, None
+            self._tell("group_formed", **self._new, stall_s=round(at - self._active_at, 3))
+        self._active_at, self._new = at, None
 
     def _enter(self, change: Change) -> None:
         self._names = change.names

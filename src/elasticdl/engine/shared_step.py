@@ -7,12 +7,14 @@ parts of any size weigh what they should, and a process without examples takes p
 Until the sum is there nothing in the model changes: what the forward pass does to moving statistics, metrics and
 seeds is taken back before the buffer leaves. A step whose sum never comes has not happened.
 
-All of it is one call of one graph. What Python does between two steps is time in which no member computes.
+All of it is one graph, and one call of it may take several steps: what Python does between two calls is time in which
+no member computes. Where a call is broken, the steps before are taken, and what was said in them is known.
 """
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -32,8 +34,9 @@ __all__ = ["APPLIED", "EMPTY", "FAILED", "IDLE", "LAST", "SharedStep", "Sum"]
 IDLE, APPLIED, LAST, EMPTY, FAILED = range(5)
 """What a member says of its lease: there is none; a minibatch; the last one; it has no minibatch; it cannot be read."""
 
-_TAIL = 4
-"""The loss, the examples, who asks for a pause, who asks to stop; then each member's slot, then its examples."""
+_TAIL = 5
+"""The loss, the examples, who asks for a pause, who asks to stop, who has to return to Python; then each member's slot,
+then its examples."""
 
 
 @dataclass(frozen=True)
@@ -87,43 +90,110 @@ class SharedStep:
         """Those that have a gradient, known as soon as the graph is traced."""
         self._dtype = _widest(training.model.trainable_variables)
         self._apply = tf.function(self._applied, reduce_retracing=True, autograph=False)
+        self._optional = tf.OptionalSpec(element_spec)
         numbers = (tf.TensorSpec([4], tf.int32), tf.TensorSpec([3], self._dtype))
         with tf.device(group.device):
+            self._nothing_said = tf.zeros([0, 0], self._dtype)
+            # Variables, since what a call that fails returns is lost.
+            self._said = tf.Variable(
+                self._nothing_said, trainable=False, shape=tf.TensorShape([None, None])
+            )
+            self._said_at = tf.Variable(0.0, trainable=False, dtype=tf.float64)
+            self._no_minibatch = tf.experimental.Optional.empty(element_spec)
             # To find the right graph of a `tf.function` takes Python as long as to call it. There is one.
-            self._contribute = tf.function(
-                self._contributed, autograph=False
-            ).get_concrete_function(tf.OptionalSpec(element_spec), *numbers)
-            self._idle = tf.function(self._nothing, autograph=False).get_concrete_function(*numbers)
+            self._turns = tf.function(self._take_turns, autograph=False).get_concrete_function(
+                tf.TensorSpec([None], tf.variant), *numbers
+            )
 
     def warm_up(self, element: Any) -> None:
         """Take a step alone and take it back: what TensorFlow prepares at first is done while others train."""
         import tensorflow as tf
 
         kept = self._training.save()
-        for given in (tf.experimental.Optional.from_value(element), None):
+        for given in ([tf.experimental.Optional.from_value(element)], []):
             self.run(given, IDLE, 0)
         self._training.load(kept)
 
-    def run(self, minibatch: Any, slot: int, version: int) -> Sum:
-        """Take part in a step, with a minibatch (an `Optional` that has one) or None; returns what all said."""
+    def run(self, minibatches: Sequence[Any], slot: int, version: int) -> None:
+        """Take part in steps, one for each minibatch, or in one without any. `taken` says what came of them.
+
+        There are fewer when something was said that Python has to see to, on this member or another one.
+
+        Args:
+          minibatches: `Optional`s that have one.
+          slot: what to say with the last of them; with the others it is that they are applied.
+          version: of the first step.
+
+        Raises:
+          GroupBroken: the sum of a step never came. Those before it are taken.
+        """
         import tensorflow as tf
 
         group = self._group
         keys = [group.number, group.size, group.rank, version & 0x7FFFFFFF]
         flags = [float(group.wants_pause), float(group.wants_stop), float(slot)]
+        self._said.assign(self._nothing_said)
         with tf.device(group.device), group.guarded():
-            arguments = (tf.constant(keys, tf.int32), tf.constant(flags, self._dtype))
-            if minibatch is None:
-                tail = self._idle(*arguments)
-            else:
-                tail = self._contribute(minibatch, *arguments)
-            return _read(tail.numpy())
+            given = list(minibatches) or [self._no_minibatch]
+            self._turns(
+                tf.stack(tf.nest.flatten(given, expand_composites=True)),
+                tf.constant(keys, tf.int32),
+                tf.constant(flags, self._dtype),
+            )
 
-    def _contributed(self, minibatch: Any, keys: Any, flags: Any) -> Any:
+    @property
+    def taken(self) -> list[Sum]:
+        """What the members said in the steps of the last call, a broken one too."""
+        return [_read(tail) for tail in self._said.numpy()]
+
+    @property
+    def taken_at(self) -> float:
+        """When the last of them was taken, by the clock of `time.monotonic`."""
+        return time.monotonic() - max(0.0, time.time() - float(self._said_at.numpy()))
+
+    def _take_turns(self, minibatches: Any, keys: Any, flags: Any) -> None:
+        """The sum is the same op in the same loop for who has a minibatch and who has none.
+
+        TensorFlow knows a sum by its loop and the number of the pass, too: all members have to be in the same ones.
+        """
+        import tensorflow as tf
+
+        count = tf.shape(minibatches)[0]
+
+        def body(turn: Any, goes_on: Any) -> tuple[Any, Any]:
+            numbers = keys + [0, 0, 0, turn]
+            minibatch = tf.nest.pack_sequence_as(
+                self._optional, [minibatches[turn]], expand_composites=True
+            )
+            computed, loss, examples = tf.cond(
+                minibatch.has_value(),
+                lambda: self._computed(minibatch.get_value(), numbers),
+                self._nothing,
+            )
+            is_last = turn + 1 == count
+            said = [
+                *tf.unstack(flags[:2]),
+                tf.cast(is_last, self._dtype),
+                tf.where(is_last, flags[2], tf.cast(APPLIED, self._dtype)),
+            ]
+            tail = self._sum_and_apply([computed, *_tail(loss, examples, keys, said)], keys)
+            return turn + 1, tf.reduce_all(tail[2:_TAIL] <= 0) & self._is_plain(tail, keys)
+
+        tf.while_loop(lambda turn, goes_on: goes_on & (turn < count), body, [0, True])
+
+    def _is_plain(self, tail: Any, keys: Any) -> Any:
+        """Whether nothing was said but that minibatches are applied, and the next ones may be."""
+        import tensorflow as tf
+
+        slots = tail[_TAIL : _TAIL + keys[1]]
+        return tf.math.is_finite(tail[0]) & tf.reduce_all(slots == float(APPLIED))
+
+    def _computed(self, element: Any, keys: Any) -> tuple[Any, Any, Any]:
+        """What this member's minibatch adds to the sum, its loss times its examples, and these."""
         import tensorflow as tf
 
         training = self._training
-        batch = split_minibatch(minibatch.get_value())
+        batch = split_minibatch(element)
         rows = num_examples(batch.features)
         if self._shared:
             batch, rows = _slice(batch, rows, keys[2], keys[1])
@@ -159,19 +229,17 @@ class SharedStep:
         total = tf.math.multiply_no_nan(tf.cast(loss, self._dtype), examples)
         with tf.control_dependencies([op for op in put_back if op is not None]):
             parts = [tf.reshape(t, [-1]) for t in (*weighed, *counted)]
-            tail = _tail(total, examples, keys, flags)
-            return self._sum_and_apply([*parts, *tail], keys)
+            return tf.concat(parts, 0), total, examples
 
-    def _nothing(self, keys: Any, flags: Any) -> Any:
+    def _nothing(self) -> tuple[Any, Any, Any]:
         import tensorflow as tf
 
         size = sum(_size(v) for v in (*self._variables, *self._moving, *self._counts))
         none = tf.zeros([], self._dtype)
-        tail = _tail(none, none, keys, flags)
-        return self._sum_and_apply([tf.zeros([size], self._dtype), *tail], keys)
+        return tf.zeros([size], self._dtype), none, none
 
     def _sum_and_apply(self, parts: list[Any], keys: Any) -> Any:
-        """The sum of everybody's parts goes into the model, if the step counts. Returns its tail."""
+        """The sum of everybody's parts goes into the model, if the step counts. Notes and returns its tail."""
         import tensorflow as tf
 
         summed = self._group.reduce(tf.concat(parts, 0), keys)
@@ -182,6 +250,10 @@ class SharedStep:
             slots = tail[_TAIL : _TAIL + keys[1]]
             counts &= tf.reduce_all(slots != float(FAILED))
         tf.cond(counts, lambda: self._apply(summed[:length], tail[1]), lambda: None)
+        before = tf.reshape(self._said.value(), [-1, tf.shape(tail)[0]])
+        self._said.assign(tf.concat([before, tail[tf.newaxis]], 0))
+        with tf.control_dependencies([tail]):
+            self._said_at.assign(tf.timestamp())
         return tail
 
     def _applied(self, summed: Any, examples: Any) -> None:
@@ -203,13 +275,13 @@ class SharedStep:
             variable.assign(variable.value + tf.cast(value, variable.dtype))
 
 
-def _tail(loss: Any, examples: Any, keys: Any, flags: Any) -> list[Any]:
+def _tail(loss: Any, examples: Any, keys: Any, said: Sequence[Any]) -> list[Any]:
     import tensorflow as tf
 
-    none = tf.zeros([], flags.dtype)
-    slots = tf.one_hot(keys[2], keys[1], on_value=flags[2], off_value=none)
+    none = tf.zeros_like(loss)
+    slots = tf.one_hot(keys[2], keys[1], on_value=said[3], off_value=none)
     shares = tf.one_hot(keys[2], keys[1], on_value=examples, off_value=none)
-    return [tf.reshape(loss, [1]), tf.reshape(examples, [1]), flags[:2], slots, shares]
+    return [tf.stack([loss, examples, *said[:3]]), slots, shares]
 
 
 def _read(tail: np.ndarray[Any, Any]) -> Sum:
