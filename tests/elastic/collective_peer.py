@@ -42,6 +42,10 @@ class Peer:
             return collective.reduce(buffer, keys)
 
         self._reduce = tf.function(reduce)
+        with tf.device(collective.device):
+            self._total = tf.Variable(0.0, trainable=False)
+            self._passes = tf.Variable(0, trainable=False)
+        self._loop = tf.function(self._looped)
 
     def form(self, number: int, members: dict[str, str]) -> None:
         self._collective.form(number, {int(index): at for index, at in members.items()})
@@ -74,6 +78,44 @@ class Peer:
                 ).numpy()
                 right += bool((summed == value * keys[1]).all())
         say(right=right)
+
+    def loop(self, value: float, count: int, keys: list[int]) -> None:
+        """Many sums in one call. Who has the value 0 computes none."""
+        threading.Thread(target=self._run_loop, args=(value, count, keys), daemon=True).start()
+
+    def passes(self) -> None:
+        """Wait until there are some."""
+        while not (passes := int(self._passes)):
+            time.sleep(0.01)
+        say(passes=passes)
+
+    def _run_loop(self, value: float, count: int, keys: list[int]) -> None:
+        import tensorflow as tf
+
+        self._total.assign(0.0)
+        self._passes.assign(0)
+        try:
+            with self._collective.guarded(), tf.device(self._collective.device):
+                self._loop(tf.constant(value), tf.constant(count), tf.constant(keys, tf.int32))
+        except GroupBroken:
+            say(passes=int(self._passes), total=float(self._total))
+        else:
+            say(total=float(self._total))
+
+    def _looped(self, value: Any, count: Any, keys: Any) -> None:
+        import tensorflow as tf
+
+        def body(turn: Any) -> Any:
+            given = tf.cond(
+                value != 0.0, lambda: tf.fill([1000], value), lambda: tf.zeros([1000])
+            )
+            summed = self._collective.reduce(given, keys)[999]
+            self._total.assign_add(summed)
+            with tf.control_dependencies([summed]):
+                self._passes.assign_add(1)
+            return turn + 1
+
+        tf.while_loop(lambda turn: turn < count, body, [0])
 
     def abort(self, number: int) -> None:
         self._collective.abort(number, "ordered")

@@ -6,6 +6,8 @@ This is the one file that knows TensorFlow's private interface to them. What it 
 - `enable_collective_ops` may be called again with other members and the same port. Before all of them have
   done so nobody may run a collective.
 - `CollectiveReduceV2` takes the group's key and size as tensors, so a graph is traced once for all memberships.
+- A sum is known by its group, its instance, and the loop and the pass of it in which it stands. Members meet only where
+  these are the same.
 - A peer whose process is gone is noticed by its closed connection. For one that hangs, `abort_collective_ops` from
   another thread lets the waiting call fail at once. TensorFlow's own time-out is left out: once it has fired, forming
   a group anew can hang or crash the process.
