@@ -106,9 +106,7 @@ class Peer:
         import tensorflow as tf
 
         def body(turn: Any) -> Any:
-            given = tf.cond(
-                value != 0.0, lambda: tf.fill([1000], value), lambda: tf.zeros([1000])
-            )
+            given = tf.cond(value != 0.0, lambda: tf.fill([1000], value), lambda: tf.zeros([1000]))
             summed = self._collective.reduce(given, keys)[999]
             self._total.assign_add(summed)
             with tf.control_dependencies([summed]):

@@ -161,7 +161,7 @@ class SharedStep:
         count = tf.shape(minibatches)[0]
 
         def body(turn: Any, goes_on: Any) -> tuple[Any, Any]:
-            numbers = keys + [0, 0, 0, turn]
+            numbers = tf.add(keys, [0, 0, 0, turn])
             minibatch = tf.nest.pack_sequence_as(
                 self._optional, [minibatches[turn]], expand_composites=True
             )

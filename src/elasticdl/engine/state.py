@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from elasticdl.contract.spec import Spec
 from elasticdl.engine.copies import Copies
 from elasticdl.engine.explain import calling_loss, calling_metrics, calling_model
-from elasticdl.engine.fused import fuse_update
+from elasticdl.engine.fused import fuse_normalizations, fuse_update
 from elasticdl.engine.inputs import Minibatch, bind_features, split_minibatch
 from elasticdl.engine.metrics import CompiledMetrics
 from elasticdl.engine.names import name_variables
@@ -56,6 +56,8 @@ class TrainingModel:
         elif not predicts:
             self._compile()
         self.check(batch)
+        if self._optimizer is not None:
+            fuse_normalizations(self.model)
 
     def _take_compiled(self, trains: bool) -> None:
         """What the model was compiled with stays as it is."""
