@@ -103,7 +103,7 @@ class Job:
     @property
     def step(self) -> int:
         """How far the members that write down digests have come."""
-        return max((step for step, _ in self._digests()), default=0)
+        return max((step for step, _ in self.digests_by_step), default=0)
 
     def wait_until(self, condition: Callable[[], Any], what: str) -> None:
         end = time.monotonic() + PATIENCE_S
@@ -135,14 +135,16 @@ class Job:
         _, alive = psutil.wait_procs(started, timeout=5)
         assert not alive, alive
 
-    def _digests(self) -> list[tuple[int, str]]:
+    @property
+    def digests_by_step(self) -> list[tuple[int, str]]:
+        """What all members wrote: after so many steps, these weights."""
         lines = [line for path in self.digests.iterdir() for line in path.read_text().splitlines()]
         return [(int(step), digest) for step, _, digest in (line.partition(" ") for line in lines)]
 
     def check_replicas(self) -> int:
         """All members had the same weights after each step; returns how many steps several of them took."""
         by_step = collections.defaultdict(list)
-        for step, digest in self._digests():
+        for step, digest in self.digests_by_step:
             by_step[step].append(digest)
         different = [step for step, digests in by_step.items() if len(set(digests)) > 1]
         assert not different, f"replicas differ after the steps {different[:5]}"

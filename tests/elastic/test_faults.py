@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import time
 from pathlib import Path
 
 import psutil
@@ -85,6 +86,33 @@ def test_training_goes_on_whoever_is_lost(tmp_path: Path, data: Path) -> None:
     loss = go_on_with_one_worker(tmp_path / "run", data, end["step"], done + 1)
     undisturbed = loss_of_one_process(tmp_path / "undisturbed", data, done + 1)
     assert loss == pytest.approx(undisturbed, rel=RANGE)
+
+
+def test_many_steps_in_a_call_are_broken_at_any_of_them(tmp_path: Path) -> None:
+    """Python is not there when a worker is lost, and knows afterwards what was done."""
+    records = 9_600
+    data = write_records(tmp_path / "train", records)
+    flags = ("--num_workers=3", "--num_epochs=100000", "--callbacks=digests_of_epochs")
+    of_data = ("--model_def=net.custom_model", f"--training_data={data}", "--minibatch_size=16")
+    chance = random.Random()
+    with Job(tmp_path / "run", *of_data, *flags) as job:
+        for kill in range(4):
+            job.wait_for_workers(3)
+            epochs = len(job.events("epoch_audit"))
+            job.wait_until(lambda n=epochs: len(job.events("epoch_audit")) > n, "an epoch")
+            time.sleep(chance.random())
+            job.kill([list(job.workers)[0 if kill % 2 else chance.randrange(1, 3)]])
+            lost = kill + 1
+            job.wait_until(lambda n=lost: len(job.events("worker_lost")) == n, "a worker is lost")
+        job.wait_for_workers(3)
+        job.process.send_signal(signal.SIGINT)
+        job.end(130)
+    assert job.check_audits(records) > 4
+    assert job.check_replicas() > 3, "epochs whose ends several members have seen"
+    applied = {step for step, _ in job.digests_by_step}
+    assert applied <= {event["step"] for event in job.events("epoch")}, "no step more, none less"
+    formed = job.events("group_formed")
+    assert all(event["redone"] <= 1 for event in formed)
 
 
 def test_a_worker_that_takes_all_memory_is_ended_and_called_so(tmp_path: Path, data: Path) -> None:
