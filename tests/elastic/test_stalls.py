@@ -79,6 +79,7 @@ def test_loss_of_all_stalls_from_the_loss_and_throws_away_what_was_not_saved() -
         lost(24.1, 1),
         lost(24.2, 2),
         joined(40.0, 3, 4),
+        {"time": 40.1, "event": "run_started", "step": 50},
         formed(44.0, 50, 3, 4, stall_s=0.7),
         step(60.0, 200),
     )
@@ -86,6 +87,21 @@ def test_loss_of_all_stalls_from_the_loss_and_throws_away_what_was_not_saved() -
     assert change.stall_s == pytest.approx(20.0)
     assert change.redone == 10
     assert stalls.goodput == pytest.approx(1 - (20 + 4) / 50)
+
+
+def test_newcomer_that_is_left_with_the_state_throws_nothing_away() -> None:
+    """It took over, and who gave was lost before they had taken a step together."""
+    stalls = told(
+        FIRST,
+        step(19.0, 60),
+        joined(20.0, 3),
+        [lost(20.1, n) for n in range(3)],
+        formed(21.0, 61, 3, stall_s=0.9, redone=1),
+        step(30.0, 200),
+    )
+    (change,) = stalls.changes
+    assert (change.stall_s, change.redone, change.went_back) == (0.9, 1, False)
+    assert stalls.goodput == pytest.approx(1 - 0.9 / 20)
 
 
 def test_worker_that_left_or_never_trained_is_told_as_that() -> None:

@@ -94,6 +94,16 @@ def test_what_user_code_raises_stops_the_job_once(tmp_path: Path, data: Path) ->
     assert events[-1]["event"] == "run_ended" and events[-1]["status"] == "failed"
 
 
+def test_what_was_done_before_user_code_raised_is_told(tmp_path: Path, data: Path) -> None:
+    with pytest.raises(ZeroDivisionError, match="the callback is broken"):
+        with_workers(
+            tmp_path / "run", data / "train", callbacks="raises_at_an_epochs_end", num_epochs=5
+        )
+    events = read_events(tmp_path / "run" / "events.jsonl")
+    assert [e["epoch"] for e in events if e["event"] == "epoch_audit"] == [0, 1, 2]
+    assert [e["epoch"] for e in events if e["event"] == "epoch"][:2] == [0, 1]
+
+
 def test_each_epoch_is_told_when_its_leader_is_lost_at_the_end_of_it(
     tmp_path: Path, data: Path
 ) -> None:

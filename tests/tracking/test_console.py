@@ -87,6 +87,7 @@ def test_loss_of_all_tells_the_step_that_is_gone_back_to() -> None:
         {**progress(70), "time": 5.0},
         {**lost(NAMES[0]), "time": 5.0},
         {**lost(NAMES[1]), "time": 5.5},
+        {"time": 24.0, "event": "run_started", "step": 40},
         {**formed(40, *NAMES[2:4]), "time": 25.0},
     )
     assert shown[-1] == (

@@ -52,6 +52,8 @@ class GroupChanges:
         self._left: dict[str, str] = {}
         self._lost_at = 0.0
         self._step = 0
+        self._began = False
+        """Whether the training was begun since it was heard of a group: from a checkpoint, or from the beginning."""
 
     def heard(self, event: Mapping[str, Any]) -> Change | None:
         kind = event["event"]
@@ -63,6 +65,8 @@ class GroupChanges:
             self._left[event["worker"]] = event["reason"]
         elif kind in ("progress", "step"):
             self._step = event["step"]
+        elif kind == "run_started":
+            self._began = True
         elif kind == "group_formed":
             return self._formed(event)
         return None
@@ -76,7 +80,9 @@ class GroupChanges:
     def _formed(self, event: Mapping[str, Any]) -> Change:
         members = tuple(event["members"])
         stall_s, redone = event["stall_s"] or 0.0, event.get("redone", 0)
-        went_back = bool(self._members) and not set(members) & set(self._members)
+        # A newcomer may have taken over the state, and be all that is left before its group took a step.
+        all_new = bool(self._members) and not set(members) & set(self._members)
+        went_back = all_new and self._began
         if went_back:  # nobody is left who knows since when, or how far the training was
             stall_s = max(stall_s, event["time"] - (self._lost_at or event["time"]))
             redone = max(0, self._step - event["step"])
@@ -91,7 +97,7 @@ class GroupChanges:
             went_back=went_back,
             time=event["time"],
         )
-        self._members, self._step = members, event["step"]
+        self._members, self._step, self._began = members, event["step"], False
         self._joined, self._lost, self._left, self._lost_at = [], {}, {}, 0.0
         return change
 

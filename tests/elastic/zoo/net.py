@@ -99,6 +99,15 @@ def raises_at_step_20():
     return [Raises()]
 
 
+def raises_at_an_epochs_end():
+    class Raises(keras.callbacks.Callback):
+        def on_epoch_end(self, epoch, logs=None):
+            if epoch == 2:
+                raise ZeroDivisionError("the callback is broken")
+
+    return [Raises()]
+
+
 def leader_dies_at_an_epochs_end():
     class Dies(keras.callbacks.Callback):
         def on_epoch_end(self, epoch, logs=None):

@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from elasticdl.job.config import JobConfig
 from elasticdl.job.parse import parse_resources
@@ -190,6 +190,15 @@ class Job:
         if failure.name == "EchoedFailure" and self._echo is None:
             self._echo = (time.monotonic(), failure)
             return
+        self._raise(failure)
+
+    def _raise(self, failure: Failure) -> NoReturn:
+        """What was told before it comes first."""
+        import ray
+
+        with contextlib.suppress(ray.exceptions.RayError):
+            news = ray.get(self._control.watch.remote(self._seen))
+            self._heard({**news, "missing": 0})
         raise raised(failure)
 
     def _obey(self) -> Outcome | None:
@@ -197,7 +206,7 @@ class Job:
         import ray
 
         if self._echo is not None and time.monotonic() - self._echo[0] > ECHO_S:
-            raise raised(self._echo[1])
+            self._raise(self._echo[1])
         if self._interrupt.is_set() and not self._stopping:
             self._stopping = True
             outcome: Outcome | None = ray.get(self._control.stop.remote())
