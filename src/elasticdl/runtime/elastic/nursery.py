@@ -185,7 +185,7 @@ def _become(birth: _Birth) -> None:
     """Make this process what Ray would have started."""
     import numpy as np
 
-    os.setpgid(0, 0)
+    os.setsid()  # Linux may share processors out by sessions: in one with the others, a newcomer was given next to none
     with contextlib.suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text(FIRST_TO_GO)
     for number, fd in enumerate(birth.streams):
